@@ -1,0 +1,1 @@
+"""The composition root: stages, bus and servers put together from a configuration."""

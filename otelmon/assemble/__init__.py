@@ -1,0 +1,1 @@
+"""Assemble: spans to readings (dialects), readings to a timeline of events."""

@@ -1,0 +1,1 @@
+"""How messages travel between stages: one protocol, an embedded durable spool, and Kafka."""

@@ -1,0 +1,1 @@
+"""What several checks share: effects, provenance, claims, errors in bodies, JSON Schema."""

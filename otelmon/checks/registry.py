@@ -1,0 +1,73 @@
+"""How a check is declared and found.
+
+    @check(on="call")
+    def redundant_read(call: ToolCall, view: View, params: Params) -> Iterator[Evidence]: ...
+
+`on` says what it is asked about: every "call", every "final" assistant message of a closed run,
+every "run" that closed, every "definition", or every "effect" history of the ledger (then the
+arguments are `(entries: EffectHistory, params)`). One check name may have one function per anchor
+kind (give `name=`). Laws: no clock, no I/O, no randomness, no globals; the same view gives the same
+evidence. Built-in checks are the modules of this package; nothing is registered by hand.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Callable, Iterator
+from typing import Any, Literal, get_type_hints
+
+import msgspec
+
+import otelmon.checks
+from otelmon.vocabulary.finding import Evidence
+
+On = Literal["call", "final", "run", "definition", "effect"]
+Function = Callable[..., Iterator[Evidence]]
+
+
+class NoParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The parameters of a check that has none."""
+
+
+class Check(msgspec.Struct, frozen=True):
+    """A check: its functions by anchor kind, and the type of its parameters."""
+
+    name: str
+    functions: dict[On, Function]
+    params_type: type[msgspec.Struct]
+    doc: str
+
+
+_CHECKS: dict[str, Check] = {}
+
+
+def check(on: On, name: str | None = None) -> Callable[[Function], Function]:
+    """Declare a function as (a part of) the check called `name`, by default the function's name."""
+
+    def declare(function: Function) -> Function:
+        label = name or function.__name__
+        hints = get_type_hints(function)
+        params = hints.get("params", NoParams)
+        known = _CHECKS.get(label)
+        functions = {**(known.functions if known else {}), on: function}
+        if known and known.params_type is not params:
+            raise TypeError(f"check {label}: its functions take different parameters")
+        doc = known.doc if known else (function.__doc__ or "")
+        _CHECKS[label] = Check(label, functions, params, doc)
+        return function
+
+    return declare
+
+
+def load_checks() -> dict[str, Check]:
+    """All built-in checks by name."""
+    for module in pkgutil.iter_modules(otelmon.checks.__path__):
+        if not module.ispkg:
+            importlib.import_module(f"otelmon.checks.{module.name}")
+    return dict(sorted(_CHECKS.items()))
+
+
+def run_check(function: Function, *arguments: Any) -> list[Evidence]:
+    """All evidence of one call of a check."""
+    return list(function(*arguments))

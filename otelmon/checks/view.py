@@ -1,0 +1,165 @@
+"""What a check sees: one conversation in order, and the catalogue in force for each of its calls."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+
+import msgspec
+
+from otelmon.checks.lib.effects import EffectOf, business_arguments, effect_key, effect_of, idempotency_key_of
+from otelmon.vocabulary.catalogue import Catalogue, Tool
+from otelmon.vocabulary.event import (
+    AssistantMessage,
+    Event,
+    Run,
+    Timeline,
+    ToolCall,
+    ToolDefinition,
+    UserMessage,
+)
+
+NO_CATALOGUE = Catalogue(version=1, complete=False)
+
+
+class ToolsInForce(msgspec.Struct, frozen=True):
+    """The tools that exist for a run. `complete` false: there may be others. `source` is "run"
+    (definitions seen in the run), "operator" (the catalogue file) or "none"."""
+
+    tools: dict[str, tuple[Tool, ...]]
+    complete: bool
+    source: str
+
+
+class View:
+    """One conversation and its catalogue. Everything is ordered; nothing here reads a clock."""
+
+    def __init__(self, timeline: Timeline, catalogue: Catalogue | None = None, trusted: frozenset[str] = frozenset()):
+        self.timeline = timeline
+        self.catalogue = catalogue or NO_CATALOGUE
+        self.has_operator_catalogue = catalogue is not None and bool(catalogue.tools)
+        self.trusted = trusted
+        self.conversation_id = timeline.conversation_id
+        self.events: tuple[Event, ...] = timeline.events
+        self.runs: tuple[Run, ...] = timeline.runs
+        self._run_by_id = {run.run_id: run for run in timeline.runs}
+        self._tools: dict[str, ToolsInForce] = {}
+        self._effects: dict[str, EffectOf] = {}
+
+    @cached_property
+    def calls(self) -> tuple[ToolCall, ...]:
+        """All calls of the conversation, in order."""
+        return tuple(e for e in self.events if isinstance(e, ToolCall))
+
+    @cached_property
+    def call_by_key(self) -> dict[str, ToolCall]:
+        return {call.key: call for call in self.calls}
+
+    def run_of(self, event: Event) -> Run:
+        return self._run_by_id[event.run_id]
+
+    def run_events(self, run_id: str) -> Sequence[Event]:
+        return self._events_by_run.get(run_id, ())
+
+    def run_calls(self, run_id: str) -> Sequence[ToolCall]:
+        return [e for e in self.run_events(run_id) if isinstance(e, ToolCall)]
+
+    @cached_property
+    def _events_by_run(self) -> dict[str, list[Event]]:
+        by_run: dict[str, list[Event]] = {}
+        for event in self.events:
+            by_run.setdefault(event.run_id, []).append(event)
+        return by_run
+
+    def before(self, event: Event) -> Sequence[Event]:
+        """Everything that came before the event."""
+        return self.events[: event.position]
+
+    def after(self, event: Event) -> Sequence[Event]:
+        """Everything that came after the event."""
+        return self.events[event.position + 1 :]
+
+    def calls_before(self, event: Event) -> Iterator[ToolCall]:
+        """Calls that came before the event, oldest first."""
+        return (call for call in self.calls if call.position < event.position)
+
+    def user_messages(self) -> Iterator[UserMessage]:
+        return (e for e in self.events if isinstance(e, UserMessage))
+
+    def final_message(self, run_id: str) -> AssistantMessage | None:
+        """The last message of the run, when it asked for nothing more."""
+        for event in reversed(self.run_events(run_id)):
+            if isinstance(event, AssistantMessage):
+                return event if event.final else None
+        return None
+
+    # -- the catalogue ---------------------------------------------------------------------------
+    def tools_in_force(self, run_id: str) -> ToolsInForce:
+        """Definitions seen in the run, with the operator's fields laid over; else the operator's."""
+        found = self._tools.get(run_id)
+        if found is None:
+            found = self._tools[run_id] = self._resolve_tools(run_id)
+        return found
+
+    def _resolve_tools(self, run_id: str) -> ToolsInForce:
+        seen = [e for e in self.run_events(run_id) if isinstance(e, ToolDefinition)]
+        operator: dict[str, list[Tool]] = {}
+        for tool in self.catalogue.tools:
+            operator.setdefault(tool.name, []).append(tool)
+        if not seen:
+            tools = {name: tuple(same) for name, same in operator.items()}
+            return ToolsInForce(tools, self.catalogue.complete and bool(tools), "operator" if tools else "none")
+        merged: dict[str, list[Tool]] = {}
+        for definition in seen:
+            merged.setdefault(definition.name, []).append(_overlay(definition, operator.get(definition.name, ())))
+        complete = self.catalogue.complete if self.has_operator_catalogue else True
+        if self.has_operator_catalogue:
+            for name, same in operator.items():
+                merged.setdefault(name, list(same))
+        return ToolsInForce({name: tuple(same) for name, same in merged.items()}, complete, "run")
+
+    def tool(self, call: ToolCall) -> Tool | None:
+        """The definition in force for this call, or None. Of several servers' tools with one name,
+        the one of the call's server when the call names it."""
+        same = self.tools_in_force(call.run_id).tools.get(call.tool_name, ())
+        for tool in same:
+            if call.server and tool.server == call.server:
+                return tool
+        return same[0] if same else None
+
+    # -- effects ---------------------------------------------------------------------------------
+    def effect(self, call: ToolCall) -> EffectOf:
+        """What this call does, whether twice is two, and how we know."""
+        found = self._effects.get(call.key)
+        if found is None:
+            tool, trusted = self.tool(call), call.service_name in self.trusted
+            found = self._effects[call.key] = effect_of(call, tool, trusted)
+        return found
+
+    def writes(self, call: ToolCall) -> bool:
+        """True when the call changes something or talks to the outside, as far as is known."""
+        return self.effect(call).effect in ("write", "destructive", "external_send")
+
+    def effect_key(self, call: ToolCall) -> str:
+        """What makes two writes the same effect: scope + tool + canonical business arguments."""
+        return effect_key(call, self.tool(call))
+
+    def business_arguments(self, call: ToolCall) -> dict[str, object]:
+        """The arguments that say what the effect is: all but volatile ones and the key."""
+        return business_arguments(call, self.tool(call))
+
+    def idempotency_key(self, call: ToolCall) -> str | None:
+        """The key the call was sent with: from the shim, an argument, or an HTTP header."""
+        return idempotency_key_of(call, self.tool(call))
+
+
+def _overlay(definition: ToolDefinition, operator: Sequence[Tool]) -> Tool:
+    mine = next((t for t in operator if t.server in (None, definition.server)), None)
+    base = mine or Tool(name=definition.name)
+    return msgspec.structs.replace(
+        base,
+        server=definition.server or base.server,
+        description=definition.description or base.description,
+        input_schema=definition.input_schema if definition.input_schema is not None else base.input_schema,
+        annotations=definition.annotations or base.annotations,
+    )

@@ -1,0 +1,1 @@
+"""Detect: conversations, the rules that judge them, and the effect ledger."""

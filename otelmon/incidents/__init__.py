@@ -1,0 +1,1 @@
+"""Incidents: findings of one problem grouped for a person."""

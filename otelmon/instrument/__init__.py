@@ -1,0 +1,1 @@
+"""The agent's side: spans for tool calls, written honestly."""

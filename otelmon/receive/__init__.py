@@ -1,0 +1,1 @@
+"""Receive: OTLP bytes to spans, over gRPC and HTTP, durable before acknowledged."""

@@ -1,0 +1,1 @@
+"""Rules are data: loading, expressions, inline tests, mutation; the catalogue file and the settings."""

@@ -1,0 +1,1 @@
+"""Pure scoring of agent runs. Depends on nothing else of ours."""

@@ -1,0 +1,1 @@
+"""Store: DuckDB, one writer; queries; accounts of every span."""

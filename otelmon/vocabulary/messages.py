@@ -1,0 +1,164 @@
+"""What travels on the bus between the stages, beside the OTLP requests of the spans topic.
+
+Encoded with msgpack (`encode` / `decode`). Every message is an upsert by a deterministic key: the
+same message twice changes nothing, a later one replaces an earlier one.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from otelmon.vocabulary.catalogue import Effect, Repeat
+from otelmon.vocabulary.event import Event, Run, ToolCall, ToolDefinition
+from otelmon.vocabulary.finding import Finding
+from otelmon.vocabulary.reading import Reading
+
+SPANS = "otelmon.spans"  # OTLP ExportTraceServiceRequest, keyed by trace id
+READINGS = "otelmon.readings"  # ReadingBatch, keyed by conversation
+EFFECTS = "otelmon.effects"  # EffectBatch, keyed by effect key
+RECORDS = "otelmon.records"  # StoreRecord, keyed by owner
+MEMORY = "otelmon.memory"  # compacted: conversation snapshots
+LEDGER = "otelmon.ledger"  # compacted: effect histories
+DEAD = "otelmon.dead"  # what could not be read, as it came, with a reason header
+TOPICS = (SPANS, READINGS, EFFECTS, RECORDS, MEMORY, LEDGER, DEAD)
+COMPACTED = (MEMORY, LEDGER)
+
+
+class ReadingBatch(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag="readings"):
+    """Readings of one trace that belong to one conversation. `conversation_id` is "trace:<id>"
+    (epoch 0) until a real id is seen (epoch 1); the owner of the old key then gets a
+    Handover."""
+
+    conversation_id: str
+    epoch: int
+    trace_id: str
+    readings: tuple[Reading, ...]
+
+
+class Handover(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag="handover"):
+    """The trace now belongs to another conversation: forget it, without retracting anything."""
+
+    conversation_id: str
+    trace_id: str
+    to: str
+
+
+DetectInput = ReadingBatch | Handover
+
+
+class EffectEntry(msgspec.Struct, frozen=True, kw_only=True):
+    """One write that landed or may have landed, as the effect ledger keeps it.
+
+    `anchor` is ToolCall.key. `request_digest` identifies the user turn that asked for it,
+    `identifying` says that the arguments name a record (an id, an amount with a payee), so that an
+    equal call in another conversation is suspicious. `asked` is how many times the user's wording
+    asks for this effect (1 when it does not say). `state_changed` is true when the conversation
+    shows that state changed before this repeat.
+    """
+
+    effect_key: str
+    anchor: str
+    trace_id: str
+    span_id: str
+    run_id: str
+    conversation_id: str
+    tool_name: str
+    tool_call_id: str | None
+    effect: Effect
+    repeat: Repeat
+    outcome: str
+    idempotency_key: str | None
+    arguments: Any
+    arguments_hash: str
+    result_digest: str
+    request_digest: str
+    turn: int
+    asked: int
+    identifying: bool
+    state_changed: bool
+    trigger: str | None
+    host: str
+    agent_name: str | None
+    service_name: str
+    environment: str
+    start_time_unix_nano: int
+    end_time_unix_nano: int
+
+
+class EffectBatch(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag="effects"):
+    """All effects of one trace under one effect key: replaces what this trace said before."""
+
+    effect_key: str
+    trace_id: str
+    epoch: int
+    entries: tuple[EffectEntry, ...]
+
+
+class Verdict(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag="verdict"):
+    """Everything that is found for one owner ("trace:<id>" or "effect:<key>"), replacing what was
+    found before: a stored finding of this owner that is not listed here is retracted. A verdict of
+    a lower epoch than one already stored is ignored."""
+
+    owner: str
+    epoch: int
+    findings: tuple[Finding, ...]
+    observed_unix_nano: int
+
+
+class TraceRecord(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag="trace"):
+    """Rows of one trace. `runs` and the keys of `calls` are complete for the trace: rows stored
+    earlier that are not named are removed. `calls` and `events` hold only rows that changed since
+    the last record; `not_evaluable` is {run id: {rule id: reason}}."""
+
+    trace_id: str
+    epoch: int
+    conversation_id: str
+    runs: tuple[Run, ...]
+    call_keys: tuple[str, ...]
+    calls: tuple[ToolCall, ...]
+    effects: dict[str, tuple[str, str]] = {}
+    messages: tuple[Event, ...] = ()
+    definitions: tuple[ToolDefinition, ...] = ()
+    not_evaluable: dict[str, dict[str, str]] = {}
+
+
+class Account(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag="account"):
+    """What a stage refused, counted by reason, to be kept durably. `id` makes it an upsert."""
+
+    id: str
+    stage: str
+    received: int
+    rejected: dict[str, int]
+    observed_unix_nano: int
+
+
+StoreRecord = Verdict | TraceRecord | Account
+
+_encoder = msgspec.msgpack.Encoder()
+
+
+def encode(message: msgspec.Struct) -> bytes:
+    """msgpack bytes of a message."""
+    return _encoder.encode(message)
+
+
+_detect = msgspec.msgpack.Decoder(ReadingBatch | Handover)
+_effects = msgspec.msgpack.Decoder(EffectBatch)
+_store = msgspec.msgpack.Decoder(Verdict | TraceRecord | Account)
+
+
+def decode_detect_input(data: bytes) -> DetectInput:
+    """Raises msgspec.DecodeError when the bytes are not such a message."""
+    return _detect.decode(data)
+
+
+def decode_effects(data: bytes) -> EffectBatch:
+    """Raises msgspec.DecodeError when the bytes are not such a message."""
+    return _effects.decode(data)
+
+
+def decode_store_record(data: bytes) -> StoreRecord:
+    """Raises msgspec.DecodeError when the bytes are not such a message."""
+    return _store.decode(data)

@@ -1,0 +1,1 @@
+"""Web: pages and the API, server-rendered, safe against hostile content."""

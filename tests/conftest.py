@@ -1,0 +1,29 @@
+"""What every test may use: the shared real data, named by OTELMON_DATA."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+DATA = os.environ.get("OTELMON_DATA", "")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Tests on real labelled data need OTELMON_DATA; without it they are left out, and that is said."""
+    if DATA:
+        return
+    data = [item for item in items if item.get_closest_marker("data")]
+    if data:
+        config.hook.pytest_deselected(items=data)
+        items[:] = [item for item in items if not item.get_closest_marker("data")]
+        reporter = config.pluginmanager.get_plugin("terminalreporter")
+        if reporter:
+            reporter.write_line(f"{len(data)} tests on real data left out: OTELMON_DATA is not set")
+
+
+@pytest.fixture(scope="session")
+def shared() -> Path:
+    """The folder that holds datasets/, spans/, incidents/ and tools/."""
+    return Path(DATA).resolve().parent
