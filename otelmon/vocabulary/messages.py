@@ -17,12 +17,11 @@ from otelmon.vocabulary.reading import Reading
 
 SPANS = "otelmon.spans"  # OTLP ExportTraceServiceRequest, keyed by trace id
 READINGS = "otelmon.readings"  # ReadingBatch, keyed by conversation
-EFFECTS = "otelmon.effects"  # EffectBatch, keyed by effect key
 RECORDS = "otelmon.records"  # StoreRecord, keyed by owner
-MEMORY = "otelmon.memory"  # compacted: conversation snapshots
-LEDGER = "otelmon.ledger"  # compacted: effect histories
+MEMORY = "otelmon.memory"  # compacted: snapshots of traces by conversation and trace
+LEDGER = "otelmon.ledger"  # compacted: EffectBatch by effect key and trace; also what the ledger consumes
 DEAD = "otelmon.dead"  # what could not be read, as it came, with a reason header
-TOPICS = (SPANS, READINGS, EFFECTS, RECORDS, MEMORY, LEDGER, DEAD)
+TOPICS = (SPANS, READINGS, RECORDS, MEMORY, LEDGER, DEAD)
 COMPACTED = (MEMORY, LEDGER)
 
 
@@ -109,8 +108,9 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag="
 
 class TraceRecord(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag="trace"):
     """Rows of one trace. `runs` and the keys of `calls` are complete for the trace: rows stored
-    earlier that are not named are removed. `calls` and `events` hold only rows that changed since
-    the last record; `not_evaluable` is {run id: {rule id: reason}}."""
+    earlier that are not named are removed. `calls` and `effects` hold only rows that changed since
+    the last record; `messages` is complete for the trace, or empty when none of them changed;
+    `not_evaluable` is complete: {run id: {rule id: reason}}."""
 
     trace_id: str
     epoch: int
