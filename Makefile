@@ -1,0 +1,50 @@
+# Two commands do everything: `make demo` and `make test`. Each brings what it needs.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+
+.PHONY: help demo serve test check lint bench docs lock clean services
+.DEFAULT_GOAL := help
+
+help:  ## list the targets
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | sort | expand -t 14
+
+$(VENV)/run.ok: requirements.lock pyproject.toml
+	@./.ci/bring python "$(PYTHON)" requirements.lock
+	@touch $@ && rm -f $(VENV)/dev.ok
+
+$(VENV)/dev.ok: requirements-dev.lock pyproject.toml
+	@./.ci/bring python "$(PYTHON)" requirements-dev.lock
+	@touch $@ $(VENV)/run.ok
+
+demo: $(VENV)/run.ok  ## monitor and small agents that misbehave, on this machine, nothing else needed
+	@$(BIN)/otelmon demo
+
+serve: $(VENV)/run.ok  ## the monitor: OTLP on 4317 and 4318, pages on 8317
+	@$(BIN)/otelmon serve
+
+services: $(VENV)/dev.ok  ## bring what the tests talk to: Java, Kafka, Prometheus, Alertmanager, Chromium
+	@./.ci/bring services
+	@$(BIN)/python -m tests.services.kafka fetch
+
+test: services  ## every test, on the real services
+	@$(BIN)/pytest
+
+lint: $(VENV)/dev.ok  ## style, types, import contracts
+	@$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy && $(BIN)/lint-imports
+
+check: lint  ## lint, rule tests and generated files
+	@$(BIN)/otelmon rules test --mutate && $(BIN)/otelmon build --check
+
+bench: $(VENV)/dev.ok  ## throughput, written to docs/measurements.md
+	@$(BIN)/otelmon bench throughput
+
+docs: $(VENV)/dev.ok  ## write the generated references, dashboards and alerts again
+	@$(BIN)/otelmon build
+
+lock: $(VENV)/dev.ok  ## pin all versions again
+	@$(BIN)/pip-compile -q --strip-extras --generate-hashes --allow-unsafe --no-header --no-emit-index-url --no-emit-find-links --no-emit-trusted-host --extra server --extra source -o requirements.lock pyproject.toml
+	@$(BIN)/pip-compile -q --strip-extras --generate-hashes --allow-unsafe --no-header --no-emit-index-url --no-emit-find-links --no-emit-trusted-host --extra dev -o requirements-dev.lock pyproject.toml
+
+clean:  ## remove what was built; keeps otelmon-data
+	@rm -rf $(VENV) .cache build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1,0 +1,33 @@
+"""Time in the pipeline: the recorded receive time of the data, per partition."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+
+class PartitionClock:
+    """Shows the newest receive time seen in each partition. While a partition is quiet (its last
+    poll was empty) the wall clock moves it on, so that absence can be noticed; it never runs ahead
+    while messages are waiting. `wall` gives nanoseconds and is injected."""
+
+    def __init__(self, wall: Callable[[], int]) -> None:
+        self._wall = wall
+        self._newest: dict[int, int] = {}
+        self._quiet_since: int | None = None
+
+    def saw(self, partition: int, received_unix_nano: int) -> None:
+        """A message with this receive time was taken."""
+        self._newest[partition] = max(self._newest.get(partition, 0), received_unix_nano)
+        self._quiet_since = None
+
+    def quiet(self) -> None:
+        """A poll found nothing."""
+        if self._quiet_since is None:
+            self._quiet_since = self._wall()
+
+    def __call__(self, partition: int) -> int:
+        """Now, in nanoseconds since the epoch; 0 while nothing was seen."""
+        newest = self._newest.get(partition, 0)
+        if not newest or self._quiet_since is None:
+            return newest
+        return newest + max(0, self._wall() - self._quiet_since)
