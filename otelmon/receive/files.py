@@ -1,0 +1,244 @@
+"""Telemetry from files: each file, and each line of a JSON-lines file, is a world of its own."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import zlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import msgspec
+
+from otelmon.receive import otlp
+from otelmon.receive.otlp_json import position, text_of
+from otelmon.vocabulary.config import ReceiveConfig
+from otelmon.vocabulary.errors import InputError, Problem, UserError
+
+MAX_LINE_BYTES = 256 * 1024 * 1024
+"""Longest line, and largest single document, after decompression."""
+MAX_PROBLEMS = 1000
+_LIMITS = ReceiveConfig(max_request_bytes=MAX_LINE_BYTES, max_span_bytes=MAX_LINE_BYTES, message_bytes=MAX_LINE_BYTES)
+_BLANK = b" \t\r\n"
+_GZIP = b"\x1f\x8b"
+_BOM = b"\xef\xbb\xbf"
+_EXPECTED = "an OTLP trace request (resourceSpans) or a chat transcript (messages), in JSON or protobuf"
+_OTHER_SIGNALS = {"resourceLogs": "log records", "resourceMetrics": "metrics", "resourceProfiles": "profiles"}
+
+OnProblem = Callable[[str, Problem], None]
+
+
+class World(msgspec.Struct, frozen=True):
+    """What is judged together: one request, or one chat transcript ({id, tools, messages}).
+
+    `source` is "file:line". `rejected` counts spans of the request that had to be left out, by reason,
+    and `message` names an example of each.
+    """
+
+    source: str
+    request: Any = None
+    transcript: dict[str, Any] | None = None
+    rejected: dict[str, int] = {}
+    message: str = ""
+
+
+class _Kind(msgspec.Struct, rename="camel"):
+    """Which of the known documents a JSON object is: only whether a key is there."""
+
+    resource_spans: msgspec.Raw | None = None
+    resource_logs: msgspec.Raw | None = None
+    resource_metrics: msgspec.Raw | None = None
+    resource_profiles: msgspec.Raw | None = None
+    messages: msgspec.Raw | None = None
+
+
+_kind = msgspec.json.Decoder(_Kind)
+_transcript = msgspec.json.Decoder(dict[str, Any])
+
+
+def read_worlds(path: Path, on_problem: OnProblem | None = None) -> Iterator[World]:
+    """The worlds of one file, streamed: OTLP/JSON (one document or JSON lines), OTLP protobuf, chat
+    transcripts, and each of them compressed with gzip; told apart by content.
+
+    What can not be read is given to `on_problem(reason, problem)` as it is met; without it, one
+    InputError with all problems is raised after the last good world. UserError when the file can not be opened.
+    """
+    reader = _Reader(str(path), on_problem)
+    try:
+        with path.open("rb") as file:
+            yield from reader.worlds(file)
+    except OSError as error:
+        what = "is a folder" if path.is_dir() else f"can not be read: {error.strerror or error}"
+        raise UserError(Problem(str(path), what, "a file with traces or transcripts", "name the files")) from None
+    reader.finish()
+
+
+class _Reader:
+    def __init__(self, name: str, on_problem: OnProblem | None) -> None:
+        self._name = name
+        self._told = on_problem
+        self._problems: list[Problem] = []
+        self._reason = ""
+        self._left_out = 0
+
+    def worlds(self, file: BinaryIO) -> Iterator[World]:
+        stream = io.BufferedReader(file) if not isinstance(file, io.BufferedReader) else file
+        if stream.peek(2)[:2] == _GZIP:
+            stream = io.BufferedReader(gzip.GzipFile(fileobj=stream))  # type: ignore[arg-type]
+        try:
+            yield from self._documents(stream)
+        except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+            self._problem("invalid_compression", Problem(self._name, f"broken gzip: {error}", "a whole gzip file"))
+
+    def finish(self) -> None:
+        """Raise what was not told."""
+        if self._left_out:
+            self._problems.append(Problem(self._name, f"and {self._left_out} more problems"))
+        if self._problems:
+            raise InputError(self._reason, *self._problems)
+
+    def _problem(self, reason: str, problem: Problem) -> None:
+        if self._told:
+            self._told(reason, problem)
+        elif len(self._problems) < MAX_PROBLEMS:
+            self._reason = self._reason or reason
+            self._problems.append(problem)
+        else:
+            self._left_out += 1
+
+    def _documents(self, stream: io.BufferedReader) -> Iterator[World]:
+        head = stream.peek(4096)[:4096]
+        start = head.removeprefix(_BOM).lstrip(_BLANK)[:1]
+        if not head:
+            self._problem("unknown_format", Problem(self._name, "is empty", _EXPECTED))
+        elif start == b"{":
+            yield from self._json(stream)
+        elif start == b"[":
+            self._problem("unknown_format", Problem(f"{self._name}:1", "is a JSON array", "one object, or one a line"))
+        elif head[:1] == b"\n":
+            yield from self._protobuf(_whole(stream, b""))
+        else:
+            self._problem("unknown_format", Problem(self._name, "is neither JSON nor protobuf", _EXPECTED))
+
+    def _json(self, stream: io.BufferedReader) -> Iterator[World]:
+        lines = self._lines(stream)
+        first = next(lines, None)
+        if first is None:
+            return
+        number, line = first
+        second = None if _complete(line) else next(lines, None)
+        if second is None or _complete(second[1]):
+            yield from self._line(number, line, whole=second is None)
+            if second:
+                yield from self._line(*second)
+            for number, line in lines:
+                yield from self._line(number, line)
+            return
+        # The first object goes on over more lines: the file is one document.
+        text = b"\n" * (number - 1) + line + second[1]
+        yield from self._document(_whole(stream, text))
+
+    def _lines(self, stream: io.BufferedReader) -> Iterator[tuple[int, bytes]]:
+        """(line number from 1, text with its line end) of the lines that are not blank."""
+        number = 0
+        while line := stream.readline(MAX_LINE_BYTES):
+            number += 1
+            if len(line) == MAX_LINE_BYTES and not line.endswith(b"\n"):
+                wrong = f"is longer than {MAX_LINE_BYTES} bytes"
+                self._problem("too_large", Problem(f"{self._name}:{number}", wrong))
+                while line and not line.endswith(b"\n"):
+                    line = stream.readline(1 << 20)
+                continue
+            if number == 1:
+                line = line.removeprefix(_BOM)
+            if line.strip(_BLANK):
+                yield number, line
+
+    def _document(self, body: bytes) -> Iterator[World]:
+        if len(body) > MAX_LINE_BYTES:
+            wrong, do = f"is larger than {MAX_LINE_BYTES} bytes", "write one request a line (JSON lines)"
+            self._problem("too_large", Problem(f"{self._name}:1", wrong, "", do))
+            return
+        try:
+            yield self._world(1, body)
+        except InputError as error:
+            if body[:1] == b"\n" and error.reason == "invalid_json":
+                yield from self._protobuf(body)
+            else:
+                self._tell(error)
+
+    def _line(self, number: int, line: bytes, whole: bool = False) -> Iterator[World]:
+        if whole and number > 1:
+            yield from self._document(b"\n" * (number - 1) + line)
+            return
+        try:
+            yield self._world(number, line)
+        except InputError as error:
+            self._tell(error)
+
+    def _tell(self, error: InputError) -> None:
+        for problem in error.problems:
+            self._problem(error.reason, problem)
+
+    def _world(self, number: int, body: bytes) -> World:
+        source = f"{self._name}:{number}"
+        kind = self._decoded(_kind, number, body)
+        if kind.resource_spans is not None:
+            try:
+                parsed = otlp.read(body, otlp.JSON, _LIMITS)
+            except InputError as error:
+                raise InputError(error.reason, *(self._placed(number, p) for p in error.problems)) from None
+            return World(source, parsed.request, None, parsed.rejected, parsed.message)
+        if kind.messages is not None:
+            return World(source, None, self._decoded(_transcript, number, body))
+        for key, name in _OTHER_SIGNALS.items():
+            if getattr(kind, "resource_" + key[8:].lower()) is not None:
+                wrong = f"holds {name} ({key}), which are not read yet"
+                raise InputError("unsupported_signal", Problem(source, wrong, _EXPECTED, "leave the file out"))
+        raise InputError("unknown_format", Problem(source, "is neither a request nor a transcript", _EXPECTED))
+
+    def _decoded(self, decoder: msgspec.json.Decoder[Any], number: int, body: bytes) -> Any:
+        try:
+            return decoder.decode(body)
+        except msgspec.ValidationError as error:
+            raise InputError("unknown_format", Problem(f"{self._name}:{number}", str(error), _EXPECTED)) from None
+        except msgspec.DecodeError as error:
+            place = position(body, error)
+            problem = Problem("body" + place, text_of(error), "JSON")
+            raise InputError("invalid_json", self._placed(number, problem)) from None
+        except RecursionError:
+            problem = Problem(f"{self._name}:{number}", "JSON nested too deep to read")
+            raise InputError("too_deep", problem) from None
+
+    def _placed(self, number: int, problem: Problem) -> Problem:
+        """A problem of a body, placed in the file: "body:line:column" counts from the body's own first line."""
+        _, *place = problem.where.split(":")
+        line = number + (int(place[0]) - 1 if place else 0)
+        where = ":".join([self._name, str(line), *place[1:]])
+        return Problem(where, problem.wrong, problem.expected, problem.do)
+
+    def _protobuf(self, body: bytes) -> Iterator[World]:
+        try:
+            parsed = otlp.read(body, otlp.PROTOBUF, _LIMITS)
+        except InputError as error:
+            for p in error.problems:
+                self._problem(error.reason, Problem(self._name, p.wrong, p.expected or _EXPECTED, p.do))
+            return
+        yield World(f"{self._name}:1", parsed.request, None, parsed.rejected, parsed.message)
+
+
+def _whole(stream: io.BufferedReader, read: bytes) -> bytes:
+    """All of a stream behind what was read of it, but no more than one byte beyond the limit."""
+    return read + stream.read(MAX_LINE_BYTES + 1 - len(read))
+
+
+def _complete(line: bytes) -> bool:
+    """Whether a line is a JSON document of its own, however wrong inside."""
+    try:
+        _kind.decode(line)
+    except msgspec.ValidationError:
+        return True
+    except (msgspec.DecodeError, RecursionError):
+        return False
+    return True

@@ -1,0 +1,69 @@
+"""Counting what is refused, by a reason from a closed set, with one example of each for the sender."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+SPAN_REASONS = (
+    "invalid_trace_id",
+    "invalid_span_id",
+    "invalid_parent_span_id",
+    "invalid_time",
+    "invalid_value",
+    "invalid_span",
+    "invalid_resource",
+    "resource_too_large",
+    "span_too_large",
+    "too_deep",
+)
+"""Why one span is refused; its neighbours are kept."""
+
+REQUEST_REASONS = (
+    "invalid_compression",
+    "invalid_json",
+    "invalid_protobuf",
+    "too_deep",
+    "too_large",
+    "unknown_format",
+    "unsupported_encoding",
+    "unsupported_signal",
+    "unsupported_type",
+)
+"""Why a request, a file or a line is refused as a whole."""
+
+
+class Tally:
+    """Refused spans of one request by reason, the first example of each, and how many spans came."""
+
+    def __init__(self) -> None:
+        self.received = 0
+        self.repaired = 0
+        self.rejected: dict[str, int] = {}
+        self._examples: dict[str, str] = {}
+
+    def reject(self, reason: str, example: str, count: int = 1) -> None:
+        """Count spans under a reason of SPAN_REASONS. `example` names one of them and what is wrong."""
+        if count:
+            self.rejected[reason] = self.rejected.get(reason, 0) + count
+            self._examples.setdefault(reason, example)
+
+    def merge(self, rejected: Mapping[str, int], examples: Mapping[str, str]) -> None:
+        """Add the counts of another tally."""
+        for reason, count in rejected.items():
+            self.reject(reason, examples[reason], count)
+
+    @property
+    def examples(self) -> Mapping[str, str]:
+        """The first example of each reason."""
+        return self._examples
+
+    @property
+    def message(self) -> str:
+        """What the sender is told; "" when nothing was refused or repaired."""
+        parts = [f"{reason} {count} ({self._examples[reason]})" for reason, count in sorted(self.rejected.items())]
+        total = sum(self.rejected.values())
+        text = f"{total} of {self.received} spans refused: " + ", ".join(parts) if parts else ""
+        if self.repaired:
+            note = f"invalid text replaced by U+FFFD in {self.repaired} places"
+            text = f"{text}; {note}" if text else note
+        return text

@@ -1,0 +1,168 @@
+"""Reading a protobuf body field by field, for bodies that the parser refuses as a whole: one broken span must not
+take its neighbours along, and text that is not UTF-8 is replaced, not lost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from google.protobuf.message import DecodeError
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans
+
+from otelmon.receive.tally import Tally
+from otelmon.vocabulary.errors import InputError, Problem
+
+VARINT, FIXED64, LENGTH, FIXED32 = 0, 1, 2, 5
+CHILDREN = 2  # ResourceSpans.scope_spans and ScopeSpans.spans share this number
+STRING, MESSAGE = 9, 11  # google.protobuf.FieldDescriptor.TYPE_*
+MAX_LEVELS = 100
+
+
+class WireError(ValueError):
+    """The bytes are not protobuf."""
+
+
+def varint(number: int) -> bytes:
+    """Protobuf's base-128 encoding of a number that is not negative."""
+    out = bytearray()
+    while number > 0x7F:
+        out.append(number & 0x7F | 0x80)
+        number >>= 7
+    out.append(number)
+    return bytes(out)
+
+
+def framed(number: int, payload: bytes) -> bytes:
+    """A length-delimited field."""
+    return varint(number << 3 | LENGTH) + varint(len(payload)) + payload
+
+
+def _varint(data: bytes, at: int) -> tuple[int, int]:
+    value = shift = 0
+    while shift < 64:
+        if at >= len(data):
+            raise WireError("cut off")
+        byte = data[at]
+        at += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return value, at
+        shift += 7
+    raise WireError("a number is too long")
+
+
+def fields(data: bytes) -> Iterator[tuple[int, int, bytes]]:
+    """(field number, wire type, raw bytes of the value) of every field. Raises WireError."""
+    at = 0
+    while at < len(data):
+        tag, at = _varint(data, at)
+        kind = tag & 7
+        start = at
+        if kind == LENGTH:
+            size, start = _varint(data, at)
+            at = start + size
+        elif kind == VARINT:
+            _, at = _varint(data, at)
+        elif kind in (FIXED64, FIXED32):
+            at += 8 if kind == FIXED64 else 4
+        else:
+            raise WireError(f"unknown wire type {kind}")
+        if at > len(data):
+            raise WireError("cut off")
+        yield tag >> 3, kind, data[start:at]
+
+
+def _raw(number: int, kind: int, value: bytes) -> bytes:
+    return framed(number, value) if kind == LENGTH else varint(number << 3 | kind) + value
+
+
+def repair_utf8(data: bytes, descriptor: Any, level: int = 0) -> tuple[bytes, int]:
+    """The same message with text that is not UTF-8 replaced by U+FFFD, and in how many fields. Raises WireError."""
+    if level > MAX_LEVELS:
+        raise WireError("nested too deep")
+    out, places = bytearray(), 0
+    for number, kind, value in fields(data):
+        field = descriptor.fields_by_number.get(number) if kind == LENGTH else None
+        if field is not None and field.type == STRING:
+            clean = value.decode("utf-8", "replace").encode()
+            places, value = places + (clean != value), clean
+        elif field is not None and field.type == MESSAGE:
+            value, inner = repair_utf8(value, field.message_type, level + 1)
+            places += inner
+        out += _raw(number, kind, value)
+    return bytes(out), places
+
+
+def _split(data: bytes) -> tuple[bytes, list[bytes]]:
+    """What a ResourceSpans or ScopeSpans says of itself, and its children's bytes."""
+    own, children = bytearray(), []
+    for number, kind, value in fields(data):
+        if number == CHILDREN and kind == LENGTH:
+            children.append(value)
+        else:
+            own += _raw(number, kind, value)
+    return bytes(own), children
+
+
+def salvage(body: bytes, tally: Tally) -> ExportTraceServiceRequest:
+    """What can be read of a body that the parser refused.
+
+    Spans that stay unreadable are counted in `tally`. Raises InputError (`invalid_protobuf`) when
+    the frame around the spans is broken: then nothing tells where a span begins.
+    """
+    request = ExportTraceServiceRequest()
+    try:
+        for r, (number, kind, value) in enumerate(fields(body)):
+            if number == 1 and kind == LENGTH:
+                _salvage_resource(request, value, f"resourceSpans[{r}]", tally)
+    except WireError as error:
+        expected = "an ExportTraceServiceRequest in protobuf"
+        raise InputError("invalid_protobuf", Problem("body", str(error), expected)) from None
+    return request
+
+
+def _salvage_resource(request: Any, data: bytes, where: str, tally: Tally) -> None:
+    own, groups = _split(data)
+    split = [_split(group) for group in groups]
+    try:
+        resource = _read(ResourceSpans, own, tally)
+        scopes = [_read(ScopeSpans, header, tally) for header, _ in split]
+    except DecodeError as error:
+        count = sum(len(spans) for _, spans in split)
+        tally.received += count
+        tally.reject("invalid_resource", f"{where}: {error}", count)
+        return
+    target = request.resource_spans.add()
+    target.CopyFrom(resource)
+    for s, (scope, (_, spans)) in enumerate(zip(scopes, split, strict=True)):
+        kept = target.scope_spans.add()
+        kept.CopyFrom(scope)
+        for n, span in enumerate(spans):
+            _salvage_span(kept, span, f"{where}.scopeSpans[{s}].spans[{n}]", tally)
+
+
+def _salvage_span(target: Any, data: bytes, where: str, tally: Tally) -> None:
+    """Read one span at the depth it has in a request, so that what is kept can be read again downstream."""
+    try:
+        target.spans.append(_read_in_place(data, tally).resource_spans[0].scope_spans[0].spans[0])
+    except (DecodeError, WireError) as error:
+        tally.received += 1
+        deep = "MaxDepth" in str(error) or "deep" in str(error)
+        tally.reject("too_deep" if deep else "invalid_span", f"{where}: {error}")
+
+
+def _read_in_place(span: bytes, tally: Tally) -> Any:
+    return _read(ExportTraceServiceRequest, framed(1, framed(2, framed(2, span))), tally)
+
+
+def _read(kind: Any, data: bytes, tally: Tally) -> Any:
+    try:
+        return kind.FromString(data)
+    except DecodeError:
+        repaired, places = repair_utf8(data, kind.DESCRIPTOR)
+        if not places:
+            raise
+        message = kind.FromString(repaired)
+        tally.repaired += places
+        return message
