@@ -7,6 +7,7 @@ from typing import Any, Literal
 import msgspec
 
 from otelmon.checks.registry import Check
+from otelmon.rules.notation import TestCase
 from otelmon.vocabulary.finding import Family, Severity
 
 RuleStatus = Literal["draft", "test", "stable", "deprecated"]
@@ -19,7 +20,9 @@ WAITING: frozenset[Need] = frozenset(("final_message", "context_complete", "run_
 class Rule(msgspec.Struct, frozen=True, kw_only=True):
     """`version` is a hash of the rule as in force (file + overrides), recorded in each finding.
     A rule with a need of WAITING is judged when the run is over; any other as soon as its needs are
-    met. `wins_over` names rules whose finding at the same anchor this one replaces."""
+    met. `wins_over` names rules whose finding at the same anchor this one replaces.
+    `severity_fixed`: the operator set the severity, so nothing weighs it. `path` is the file it came
+    from, `tests` its inline tests as written."""
 
     id: str
     title: str
@@ -38,6 +41,9 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
     version: str
     wins_over: tuple[str, ...] = ()
     raw: dict[str, Any] = {}
+    severity_fixed: bool = False
+    path: str = ""
+    tests: tuple[TestCase, ...] = ()
 
     @property
     def waits(self) -> bool:

@@ -1,0 +1,171 @@
+"""Conditions on a call, written by operators in CEL: `call.arguments.amount > 100`.
+
+The only variable is `call`. Its fields are checked when an expression is loaded; what only shows when
+it runs (an argument that is not there, text compared with a number) makes it false and is counted.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable
+from difflib import get_close_matches
+from functools import lru_cache
+from typing import Any
+
+import cel
+
+from otelmon.checks.view import View
+from otelmon.vocabulary.event import ToolCall
+
+MAX_LENGTH = 2_000
+MAX_LOOPS = 2
+FIELDS: dict[str, Any] = {
+    "name": "",
+    "arguments": {},
+    "agent": "",
+    "principal": "",
+    "environment": "",
+    "service": "",
+    "server": "",
+    "effect": "",
+    "repeat": "",
+    "outcome": "",
+    "model": "",
+    "approved": False,
+    "idempotency_key": "",
+    "turn": 0,
+}
+"""The fields of `call` and an empty value of each one's type."""
+
+_FUNCTIONS = frozenset(
+    (
+        *("bool", "bytes", "double", "int", "string", "type", "uint", "timestamp", "duration"),
+        *("all", "exists", "exists_one", "filter", "map", "has", "size", "min", "max"),
+        *("contains", "startsWith", "endsWith", "matches", "getDate", "getDayOfMonth", "getDayOfWeek"),
+        *("getDayOfYear", "getFullYear", "getHours", "getMilliseconds", "getMinutes", "getMonth", "getSeconds"),
+    )
+)
+_STRING = re.compile(r"""'''.*?'''|\"\"\".*?\"\"\"|'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*\"""", re.DOTALL)
+_MEMBER = re.compile(r"(?<![\w.])call\s*\.\s*(\w+)")
+_INDEX = re.compile(r"(?<![\w.])call\s*\[")
+_LOOP = re.compile(r"\.\s*(?:all|exists|exists_one|map|filter)\s*\(\s*(\w+)\s*,")
+
+When = Callable[[ToolCall, View], bool]
+
+
+class ExpressionError(ValueError):
+    """An expression that can not be used; `mistakes` are pairs of what is wrong and what to do."""
+
+    def __init__(self, text: str, mistakes: list[tuple[str, str]]) -> None:
+        self.mistakes = mistakes
+        super().__init__(f"{text}: " + "; ".join(wrong for wrong, _ in mistakes))
+
+
+class _Condition:
+    """A compiled expression. `failures` counts why it could not be decided, by kind of error."""
+
+    def __init__(self, text: str) -> None:
+        self._program = cel.compile(text)
+        self.failures: Counter[str] = Counter()
+
+    def __call__(self, call: ToolCall, view: View) -> bool:
+        try:
+            return self._program.execute({"call": call_fields(call, view)}) is True
+        except Exception as error:  # noqa: BLE001 - the library raises many kinds; each one means "can not be decided"
+            self.failures[type(error).__name__] += 1
+            return False
+
+
+@lru_cache(maxsize=1_000)
+def compile_when(text: str) -> When:
+    """The condition as a function of a call and its conversation. Raises ExpressionError."""
+    mistakes = expression_mistakes(text)
+    if mistakes:
+        raise ExpressionError(text, mistakes)
+    return _Condition(text)
+
+
+def undecided(text: str) -> int:
+    """How often this condition could not be decided since the process started."""
+    condition = compile_when(text)
+    return condition.failures.total() if isinstance(condition, _Condition) else 0
+
+
+def call_fields(call: ToolCall, view: View) -> dict[str, Any]:
+    """What an expression sees of a call; the keys are those of FIELDS."""
+    effect = view.effect(call)
+    return {
+        "name": call.tool_name,
+        "arguments": call.arguments if call.arguments is not None else {},
+        "agent": call.agent_name or "",
+        "principal": call.principal or "",
+        "environment": call.environment,
+        "service": call.service_name,
+        "server": call.server or "",
+        "effect": effect.effect,
+        "repeat": effect.repeat,
+        "outcome": call.outcome,
+        "model": call.model or "",
+        "approved": call.approval is not None and call.approval.decision in ("approved", "auto"),
+        "idempotency_key": view.idempotency_key(call) or "",
+        "turn": call.turn,
+    }
+
+
+def expression_mistakes(text: str) -> list[tuple[str, str]]:
+    """What is wrong with an expression, as pairs of the mistake and what to do; empty when it is fine."""
+    if len(text) > MAX_LENGTH:
+        return [(f"the expression has {len(text)} characters", f"at most {MAX_LENGTH} are read")]
+    try:
+        program = cel.compile(text)
+    except ValueError as error:
+        return [(_syntax(str(error)), "see the CEL language definition")]
+    bare = _STRING.sub("''", text)
+    found = [*_name_mistakes(program, bare), *_field_mistakes(bare)]
+    if len(_LOOP.findall(bare)) > MAX_LOOPS:
+        found.append((f"more than {MAX_LOOPS} loops (all, exists, map, filter)", "write it with fewer"))
+    return found or _type_mistakes(program)
+
+
+def _name_mistakes(program: Any, bare: str) -> list[tuple[str, str]]:
+    bound = set(_LOOP.findall(bare))
+    types = {"int", "uint", "double", "bool", "string", "bytes", "list", "map", "null_type", "type"}
+    found = [
+        (f"unknown variable {name}", "the only variable is call")
+        for name in program.variables()
+        if name != "call" and name not in bound and name not in types
+    ]
+    unknown = (n for n in program.functions() if n.isidentifier() and not n.startswith("_") and n not in _FUNCTIONS)
+    return [*found, *((f"unknown function {name}", _guess(name, _FUNCTIONS)) for name in unknown)]
+
+
+def _field_mistakes(bare: str) -> list[tuple[str, str]]:
+    found = [("call[...] can not be checked", "write call.<field>")] if _INDEX.search(bare) else []
+    unknown = (name for name in dict.fromkeys(_MEMBER.findall(bare)) if name not in FIELDS)
+    return [*found, *((f"call has no field {name}", _guess(name, FIELDS)) for name in unknown)]
+
+
+def _type_mistakes(program: Any) -> list[tuple[str, str]]:
+    """Runs it once on an empty call: a type error there is one for every call, and so is a wrong kind of
+    answer. That an argument is missing there says nothing."""
+    try:
+        answer = program.execute({"call": FIELDS})
+    except TypeError:
+        return [("compares values of different types", "convert with string(), int() or double()")]
+    except Exception:  # noqa: BLE001 - an argument that this empty call does not have
+        return []
+    return [] if isinstance(answer, bool) else [(f"gives {type(answer).__name__}", "write a condition: true or false")]
+
+
+def _syntax(error: str) -> str:
+    """The parser's first complaint with its column, without the picture under it."""
+    found = re.search(r"<input>:(\d+):(\d+): (?:Syntax error: )?([^\n]*)", error)
+    if found is None:
+        return "is not CEL"
+    return f"is not CEL at column {found[2]}: {found[3].split(' expecting ')[0]}"
+
+
+def _guess(name: str, known: Any) -> str:
+    near = get_close_matches(name, list(known), n=1)
+    return f"did you mean {near[0]}?" if near else f"known: {', '.join(sorted(known))}"

@@ -1,0 +1,262 @@
+"""Runs rules over one conversation (or one effect history) and turns evidence into findings. Pure.
+
+For every rule and every anchor of the kinds its check knows: needs first (unmet: not evaluable, with
+the reason), then the check, then severity, precedence between rules, and what the operator accepted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from typing import Any
+
+import msgspec
+
+from otelmon.checks.registry import On, run_check
+from otelmon.checks.view import View
+from otelmon.rules.model import Rule, RuleSet
+from otelmon.rules.needs import unmet
+from otelmon.rules.suppress import Suppressed, split
+from otelmon.vocabulary.config import Suppression
+from otelmon.vocabulary.event import AssistantMessage, Event, Run, RunEnd, ToolCall, ToolDefinition
+from otelmon.vocabulary.finding import Evidence, Finding, Severity, finding_id, level
+from otelmon.vocabulary.messages import EffectEntry
+
+TOOL_ANCHOR = "tool:"
+
+
+class Evaluation(msgspec.Struct, frozen=True):
+    """What was found in one conversation. `not_evaluable` is {run id: {rule id: reason}}, `errors`
+    {rule id: times its check raised}, `suppressed` what the operator accepted, with the reasons."""
+
+    findings: list[Finding]
+    not_evaluable: dict[str, dict[str, str]]
+    errors: dict[str, int]
+    suppressed: list[Suppressed] = []
+
+
+class _Hit(msgspec.Struct, frozen=True):
+    """A piece of evidence beside its rule and what its anchor is."""
+
+    rule: Rule
+    evidence: Evidence
+    finding: Finding
+
+
+def evaluate(
+    rules: RuleSet | Sequence[Rule],
+    view: View,
+    closed_runs: set[str] | None = None,
+    suppress: Sequence[Suppression] = (),
+) -> Evaluation:
+    """Every rule over every anchor of the conversation.
+
+    `closed_runs`: ids of the runs that are over; by default those with a `closed` reason. Rules that
+    wait are asked only about these. A check that raises is counted and stops nothing else. Findings
+    come in the order of anchor, then rule id.
+    """
+    over = {run.run_id for run in view.runs if run.closed} if closed_runs is None else closed_runs
+    not_evaluable: dict[str, dict[str, str]] = {}
+    errors: dict[str, int] = {}
+    hits: list[_Hit] = []
+    for rule in _sequence(rules):
+        for kind, function in rule.check.functions.items():
+            if kind == "effect":
+                continue
+            for event in _anchors(kind, rule, view, over):
+                reason = unmet(rule, kind, event, view)
+                if reason is not None:
+                    not_evaluable.setdefault(event.run_id, {}).setdefault(rule.id, reason)
+                    continue
+                subject = view.run_of(event) if kind == "run" else event
+                ask = partial(run_check, function, subject, view, rule.params)
+                hits.extend(_ask(rule, ask, _Conversation(view, event), errors))
+    hits.sort(key=lambda hit: (hit.finding.event_time_unix_nano, hit.evidence.anchor, hit.rule.id))
+    kept, suppressed = split(_unique(_preferred(hits)), suppress)
+    return Evaluation(kept, not_evaluable, errors, suppressed)
+
+
+def evaluate_effects(
+    rules: RuleSet | Sequence[Rule],
+    entries: Sequence[EffectEntry],
+    suppress: Sequence[Suppression] = (),
+    errors: dict[str, int] | None = None,
+) -> list[Finding]:
+    """The ledger's rules over the history of one effect key, sorted by (start time, anchor).
+    `errors`, when given, counts checks that raised, by rule id."""
+    counted: dict[str, int] = {} if errors is None else errors
+    hits: list[_Hit] = []
+    history = tuple(entries)
+    for rule in _sequence(rules):
+        function = rule.check.functions.get("effect")
+        if function is not None:
+            ask = partial(run_check, function, history, rule.params)
+            hits.extend(_ask(rule, ask, _History(history), counted))
+    return split(_unique(_preferred(hits)), suppress)[0]
+
+
+def _sequence(rules: RuleSet | Sequence[Rule]) -> Iterable[Rule]:
+    return rules.rules.values() if isinstance(rules, RuleSet) else rules
+
+
+def _anchors(kind: On, rule: Rule, view: View, over: set[str]) -> Iterator[Event]:
+    """What the rule's check is asked about. A run is represented by its last event."""
+    if kind == "run":
+        for run in view.runs:
+            events = view.run_events(run.run_id)
+            if run.run_id in over and events:
+                yield events[-1]
+        return
+    for event in view.events:
+        if (rule.waits or kind == "final") and event.run_id not in over:
+            continue
+        if (
+            (kind == "call" and isinstance(event, ToolCall))
+            or (kind == "definition" and isinstance(event, ToolDefinition))
+            or (kind == "final" and isinstance(event, AssistantMessage) and event.final)
+        ):
+            yield event
+
+
+def _ask(
+    rule: Rule, ask: Callable[[], list[Evidence]], place: _Conversation | _History, errors: dict[str, int]
+) -> list[_Hit]:
+    """The check's evidence as hits. Whatever it raises is counted for the rule and goes no further."""
+    try:
+        return [_Hit(rule, evidence, place.finding(rule, evidence)) for evidence in ask()]
+    except Exception:  # noqa: BLE001 - a check may be a plug-in; the stream goes on
+        errors[rule.id] = errors.get(rule.id, 0) + 1
+        return []
+
+
+class _Conversation:
+    """Finds in a conversation what evidence points at; `event` is what the check was asked about."""
+
+    def __init__(self, view: View, event: Event) -> None:
+        self.view, self.event = view, event
+
+    def finding(self, rule: Rule, evidence: Evidence) -> Finding:
+        event = self._anchored(evidence.anchor)
+        run = self.view.run_of(event)
+        call = event if isinstance(event, ToolCall) else None
+        name = call.tool_name if call else None
+        if evidence.anchor.startswith(TOOL_ANCHOR):
+            name = evidence.anchor.removeprefix(TOOL_ANCHOR)
+        effect = self.view.effect(call).effect if call else "unknown"
+        severity = weigh(rule, evidence, effect, call.outcome if call else "")
+        return _finding(
+            rule,
+            evidence,
+            severity=severity,
+            trace_id=event.trace_id,
+            conversation_id=run.conversation_id or self.view.conversation_id,
+            run_id=event.run_id,
+            span_id=_span_of(event, run),
+            tool_call_id=call.tool_call_id if call else None,
+            tool_name=name,
+            agent_name=event.agent_name or run.agent_name,
+            environment=run.environment,
+            service_name=run.service_name,
+            event_time_unix_nano=event.start_time_unix_nano,
+        )
+
+    def _anchored(self, anchor: str) -> Event:
+        """The event with this anchor; what the check was asked about when the anchor names that."""
+        call = self.view.call_by_key.get(anchor)
+        if call is not None:
+            return call
+        if anchor.startswith(TOOL_ANCHOR):
+            return self._definition(anchor.removeprefix(TOOL_ANCHOR)) or self.event
+        if self.event.span_id == anchor:
+            return self.event
+        same = (e for e in self.view.events if e.span_id == anchor and not isinstance(e, ToolCall))
+        return next(same, self.event)
+
+    def _definition(self, name: str) -> Event | None:
+        if isinstance(self.event, ToolDefinition) and self.event.name == name:
+            return self.event
+        seen = (e for e in self.view.run_events(self.event.run_id) if isinstance(e, ToolDefinition) and e.name == name)
+        return next(seen, None)
+
+
+class _History:
+    """Finds in an effect history what evidence points at."""
+
+    def __init__(self, entries: Sequence[EffectEntry]) -> None:
+        self.by_anchor = {entry.anchor: entry for entry in entries}
+
+    def finding(self, rule: Rule, evidence: Evidence) -> Finding:
+        entry = self.by_anchor[evidence.anchor]
+        return _finding(
+            rule,
+            evidence,
+            severity=weigh(rule, evidence, entry.effect, entry.outcome),
+            trace_id=entry.trace_id,
+            conversation_id=entry.conversation_id,
+            run_id=entry.run_id,
+            span_id=entry.span_id,
+            tool_call_id=entry.tool_call_id,
+            tool_name=entry.tool_name,
+            agent_name=entry.agent_name,
+            environment=entry.environment,
+            service_name=entry.service_name,
+            event_time_unix_nano=entry.start_time_unix_nano,
+        )
+
+
+def _finding(rule: Rule, evidence: Evidence, span_id: str, **facts: Any) -> Finding:
+    return Finding(
+        finding_id=finding_id(rule.id, evidence.anchor, evidence.key),
+        rule_id=rule.id,
+        rule_version=rule.version,
+        family=rule.family,
+        status="open",
+        span_ids=tuple(dict.fromkeys((span_id, *evidence.span_ids))),
+        summary=evidence.summary,
+        evidence=evidence.details,
+        **facts,
+    )
+
+
+def _span_of(event: Event, run: Run) -> str:
+    """A finding on a whole run points at its agent span, when it has one."""
+    return run.run_id.rpartition(":")[2] or event.span_id if isinstance(event, RunEnd) else event.span_id
+
+
+def weigh(rule: Rule, evidence: Evidence, effect: str, outcome: str) -> Severity:
+    """The severity of a finding: the operator's word; else the check's own; else the rule's, at most
+    medium on a read, at least high on a destructive call that landed or may have landed."""
+    if rule.severity_fixed:
+        return rule.severity
+    if evidence.severity is not None:
+        return evidence.severity
+    if effect == "read" and level(rule.severity) > level("medium"):
+        return "medium"
+    landed = outcome in ("succeeded", "unknown", "pending")
+    if effect == "destructive" and landed and level(rule.severity) < level("high"):
+        return "high"
+    return rule.severity
+
+
+def _preferred(hits: Sequence[_Hit]) -> list[_Hit]:
+    """Without findings that another rule explains better at the same anchor. Evidence about different
+    arguments (details "argument") is about different facts, and both stay."""
+    by_anchor: dict[str, list[_Hit]] = {}
+    for hit in hits:
+        by_anchor.setdefault(hit.evidence.anchor, []).append(hit)
+    return [hit for hit in hits if not any(_explains(other, hit) for other in by_anchor[hit.evidence.anchor])]
+
+
+def _explains(better: _Hit, hit: _Hit) -> bool:
+    if hit.rule.id not in better.rule.wins_over:
+        return False
+    one, two = better.evidence.details.get("argument"), hit.evidence.details.get("argument")
+    return one is None or two is None or one == two
+
+
+def _unique(hits: Iterable[_Hit]) -> list[Finding]:
+    """One finding an id, the first one."""
+    found: dict[str, Finding] = {}
+    for hit in hits:
+        found.setdefault(hit.finding.finding_id, hit.finding)
+    return list(found.values())

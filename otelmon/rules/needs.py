@@ -1,0 +1,49 @@
+"""What a rule needs to see before its check may be asked, and why it can not be when it is not there."""
+
+from __future__ import annotations
+
+from typing import get_args
+
+from otelmon.checks.registry import On
+from otelmon.checks.view import View
+from otelmon.rules.model import Need, Rule
+from otelmon.vocabulary.event import Event, NotEvaluable, Run, ToolCall, UserMessage
+from otelmon.vocabulary.reading import Fidelity
+
+_HIDDEN: dict[Fidelity, NotEvaluable] = {"absent": "content_off", "hashed": "hashed", "truncated": "truncated"}
+REASONS: tuple[NotEvaluable, ...] = get_args(NotEvaluable)
+
+
+def unmet(rule: Rule, kind: On, event: Event, view: View) -> NotEvaluable | None:
+    """The first reason why the rule can not be asked about this anchor, or None."""
+    for need in rule.needs:
+        reason = _reason(need, kind, event, view)
+        if reason is not None:
+            return reason
+    return None
+
+
+def _reason(need: Need, kind: On, event: Event, view: View) -> NotEvaluable | None:
+    run = view.run_of(event)
+    if need == "arguments":
+        return _HIDDEN.get(event.arguments_fidelity) if isinstance(event, ToolCall) else None
+    if need == "result":
+        return _HIDDEN.get(event.result_fidelity) if isinstance(event, ToolCall) else None
+    if need == "catalogue":
+        return "no_catalogue" if view.tools_in_force(event.run_id).source == "none" else None
+    if need == "user_text":
+        return None if any(_is_user(e, event, kind) for e in view.events) else _gap(run, "content_off")
+    if need == "final_message":
+        return None if view.final_message(event.run_id) else _gap(run, "incomplete_run")
+    if need == "context_complete":
+        return run.gaps[0] if run.gaps else None
+    return None  # run_end: such rules are only asked about runs that are over
+
+
+def _is_user(candidate: Event, event: Event, kind: On) -> bool:
+    """A message of the user that the anchor can rest on: one that came before it."""
+    return isinstance(candidate, UserMessage) and (kind == "run" or candidate.position < event.position)
+
+
+def _gap(run: Run, otherwise: NotEvaluable) -> NotEvaluable:
+    return run.gaps[0] if run.gaps else otherwise

@@ -1,0 +1,127 @@
+"""Compares data with a type and names every mistake by its path, in words for people, with a guess."""
+
+from __future__ import annotations
+
+import difflib
+import json
+import types
+from collections.abc import Iterable, Iterator
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+
+import msgspec
+
+Key = str | int
+Keys = tuple[Key, ...]
+
+_WORDS: dict[Any, str] = {
+    str: "text",
+    bool: "true or false",
+    int: "a whole number",
+    float: "a number",
+    type(None): "nothing",
+}
+
+
+class Mistake(msgspec.Struct, frozen=True):
+    """One mistake in data: the path to it and the parts of its message."""
+
+    path: Keys
+    wrong: str
+    expected: str = ""
+    do: str = ""
+
+
+def mistakes(value: Any, kind: Any, path: Keys = ()) -> Iterator[Mistake]:
+    """Every way in which `value` is not a `kind`: unknown, missing and mistyped parts, all at once."""
+    kind = _without_none(kind) if value is not None else kind
+    origin = get_origin(kind)
+    if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
+        yield from _struct_mistakes(value, kind, path)
+    elif origin in (tuple, list) and isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from mistakes(item, get_args(kind)[0], (*path, index))
+    elif origin is dict and isinstance(value, dict):
+        for key, item in value.items():
+            yield from mistakes(item, get_args(kind)[1], (*path, key))
+    else:
+        yield from _leaf_mistakes(value, kind, path)
+
+
+def guess(name: str, known: Iterable[str]) -> str:
+    """`did you mean x?`, or "" when nothing is near."""
+    near = difflib.get_close_matches(name, list(known), n=1, cutoff=0.6)
+    return f"did you mean {near[0]}?" if near else ""
+
+
+def shown(value: Any) -> str:
+    """A value as a message quotes it, cut to one short line."""
+    try:
+        text = json.dumps(value, ensure_ascii=False)
+    except (TypeError, ValueError):
+        text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def _without_none(kind: Any) -> Any:
+    if get_origin(kind) not in (Union, types.UnionType):
+        return kind
+    rest = [k for k in get_args(kind) if k is not type(None)]
+    return rest[0] if len(rest) == 1 else kind
+
+
+def _struct_mistakes(value: Any, kind: type[msgspec.Struct], path: Keys) -> Iterator[Mistake]:
+    if not isinstance(value, dict):
+        yield Mistake(path, f"{_name(path)} is {shown(value)}", "expected a map")
+        return
+    fields = {f.encode_name: f for f in msgspec.structs.fields(kind)}
+    hints = get_type_hints(kind)
+    for key in value:
+        if key not in fields:
+            do = guess(key, fields) or f"known: {', '.join(fields) or 'none'}"
+            yield Mistake((*path, key), f"unknown field {key}", do=do)
+    for name, field in fields.items():
+        if name in value:
+            yield from mistakes(value[name], hints[field.name], (*path, name))
+        elif field.required:
+            yield Mistake(path, f"{name} is missing", f"expected {words(hints[field.name])}")
+
+
+def _leaf_mistakes(value: Any, kind: Any, path: Keys) -> Iterator[Mistake]:
+    try:
+        msgspec.convert(value, kind)
+    except msgspec.ValidationError:
+        choices = [c for c in _literals(kind) if isinstance(c, str)]
+        do = guess(value, choices) if isinstance(value, str) else ""
+        yield Mistake(path, f"{_name(path)} is {shown(value)}", f"expected {words(kind)}", do)
+
+
+def _literals(kind: Any) -> tuple[Any, ...]:
+    if get_origin(kind) is Literal:
+        return get_args(kind)
+    if get_origin(kind) in (Union, types.UnionType):
+        return tuple(c for k in get_args(kind) for c in _literals(k))
+    return ()
+
+
+def words(kind: Any) -> str:
+    """A type in words: "a whole number", "one of info, low"."""
+    origin, arguments = get_origin(kind), get_args(kind)
+    if origin is Literal:
+        return "one of " + ", ".join(str(a) for a in arguments) if len(arguments) > 1 else str(arguments[0])
+    if origin in (Union, types.UnionType):
+        return " or ".join(words(a) for a in arguments if a is not type(None))
+    if origin in (tuple, list):
+        return "a list"
+    if origin is dict or (isinstance(kind, type) and issubclass(kind, msgspec.Struct)):
+        return "a map"
+    return _WORDS.get(kind, "a value")
+
+
+def _name(path: Keys) -> str:
+    """The last name of a path, with the index of a list item: `tags[1]`."""
+    index = ""
+    for key in reversed(path):
+        if isinstance(key, str):
+            return f"{key}{index}"
+        index = f"[{key}]{index}"
+    return "the content" if not index else f"item {index}"
