@@ -5,9 +5,10 @@ from __future__ import annotations
 import gzip
 import io
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import msgspec
 
@@ -24,7 +25,7 @@ _BLANK = b" \t\r\n"
 _GZIP = b"\x1f\x8b"
 _BOM = b"\xef\xbb\xbf"
 _EXPECTED = "an OTLP trace request (resourceSpans) or a chat transcript (messages), in JSON or protobuf"
-_OTHER_SIGNALS = {"resourceLogs": "log records", "resourceMetrics": "metrics", "resourceProfiles": "profiles"}
+_OTHER_SIGNALS = {"resource_logs": "log records", "resource_metrics": "metrics", "resource_profiles": "profiles"}
 
 OnProblem = Callable[[str, Problem], None]
 
@@ -43,14 +44,21 @@ class World(msgspec.Struct, frozen=True):
     message: str = ""
 
 
+_ABSENT = msgspec.Raw()
+
+
 class _Kind(msgspec.Struct, rename="camel"):
     """Which of the known documents a JSON object is: only whether a key is there."""
 
-    resource_spans: msgspec.Raw | None = None
-    resource_logs: msgspec.Raw | None = None
-    resource_metrics: msgspec.Raw | None = None
-    resource_profiles: msgspec.Raw | None = None
-    messages: msgspec.Raw | None = None
+    resource_spans: msgspec.Raw = _ABSENT
+    resource_logs: msgspec.Raw = _ABSENT
+    resource_metrics: msgspec.Raw = _ABSENT
+    resource_profiles: msgspec.Raw = _ABSENT
+    messages: msgspec.Raw = _ABSENT
+
+    def has(self, name: str) -> bool:
+        """Whether the key is there and not null."""
+        return bytes(getattr(self, name)) not in (b"", b"null")
 
 
 _kind = msgspec.json.Decoder(_Kind)
@@ -82,12 +90,13 @@ class _Reader:
         self._reason = ""
         self._left_out = 0
 
-    def worlds(self, file: BinaryIO) -> Iterator[World]:
-        stream = io.BufferedReader(file) if not isinstance(file, io.BufferedReader) else file
-        if stream.peek(2)[:2] == _GZIP:
-            stream = io.BufferedReader(gzip.GzipFile(fileobj=stream))  # type: ignore[arg-type]
+    def worlds(self, file: io.BufferedReader) -> Iterator[World]:
+        """Every world of an open file."""
         try:
-            yield from self._documents(stream)
+            if file.peek(2)[:2] == _GZIP:
+                yield from self._documents(io.BufferedReader(gzip.GzipFile(fileobj=file)))
+            else:
+                yield from self._documents(file)
         except (gzip.BadGzipFile, EOFError, zlib.error) as error:
             self._problem("invalid_compression", Problem(self._name, f"broken gzip: {error}", "a whole gzip file"))
 
@@ -107,10 +116,10 @@ class _Reader:
         else:
             self._left_out += 1
 
-    def _documents(self, stream: io.BufferedReader) -> Iterator[World]:
+    def _documents(self, stream: io.BufferedReader[Any]) -> Iterator[World]:
         head = stream.peek(4096)[:4096]
         start = head.removeprefix(_BOM).lstrip(_BLANK)[:1]
-        if not head:
+        if not start:
             self._problem("unknown_format", Problem(self._name, "is empty", _EXPECTED))
         elif start == b"{":
             yield from self._json(stream)
@@ -121,27 +130,20 @@ class _Reader:
         else:
             self._problem("unknown_format", Problem(self._name, "is neither JSON nor protobuf", _EXPECTED))
 
-    def _json(self, stream: io.BufferedReader) -> Iterator[World]:
-        lines = self._lines(stream)
-        first = next(lines, None)
-        if first is None:
-            return
-        number, line = first
-        second = None if _complete(line) else next(lines, None)
-        if second is None or _complete(second[1]):
-            yield from self._line(number, line, whole=second is None)
-            if second:
-                yield from self._line(*second)
-            for number, line in lines:
-                yield from self._line(number, line)
-            return
-        # The first object goes on over more lines: the file is one document.
-        text = b"\n" * (number - 1) + line + second[1]
-        yield from self._document(_whole(stream, text))
+    def _json(self, stream: io.BufferedReader[Any]) -> Iterator[World]:
+        """JSON lines when the first line is a document of its own, or broken with a document in the next."""
+        head: list[bytes] = []
+        objects = 0
+        while objects < 2 and (line := stream.readline(MAX_LINE_BYTES)):
+            head.append(line if head else line.removeprefix(_BOM))
+            objects += bool(line.strip(_BLANK))
+            if objects and (_ends(head[-1]) if objects == 1 else _known(head[-1])):
+                yield from self._lines(chain(head, self._rest(stream, len(head))))
+                return
+        yield from self._document(_whole(stream, b"".join(head)))
 
-    def _lines(self, stream: io.BufferedReader) -> Iterator[tuple[int, bytes]]:
-        """(line number from 1, text with its line end) of the lines that are not blank."""
-        number = 0
+    def _rest(self, stream: io.BufferedReader[Any], number: int) -> Iterator[bytes]:
+        """The lines that are left; one that is too long is told and given as blank."""
         while line := stream.readline(MAX_LINE_BYTES):
             number += 1
             if len(line) == MAX_LINE_BYTES and not line.endswith(b"\n"):
@@ -149,11 +151,18 @@ class _Reader:
                 self._problem("too_large", Problem(f"{self._name}:{number}", wrong))
                 while line and not line.endswith(b"\n"):
                     line = stream.readline(1 << 20)
-                continue
-            if number == 1:
-                line = line.removeprefix(_BOM)
+                line = b"\n"
+            yield line
+
+    def _lines(self, lines: Iterable[bytes]) -> Iterator[World]:
+        for number, line in enumerate(lines, 1):
             if line.strip(_BLANK):
-                yield number, line
+                try:
+                    world = self._world(number, line)
+                except InputError as error:
+                    self._tell(error)
+                else:
+                    yield world
 
     def _document(self, body: bytes) -> Iterator[World]:
         if len(body) > MAX_LINE_BYTES:
@@ -161,21 +170,17 @@ class _Reader:
             self._problem("too_large", Problem(f"{self._name}:1", wrong, "", do))
             return
         try:
-            yield self._world(1, body)
+            world = self._world(1, body)
         except InputError as error:
-            if body[:1] == b"\n" and error.reason == "invalid_json":
+            broken = error.reason == "invalid_json"
+            if broken and any(_known(line) for line in body.split(b"\n")):
+                yield from self._lines(body.split(b"\n"))
+            elif broken and body[:1] == b"\n" and not _is_text(body):
                 yield from self._protobuf(body)
             else:
                 self._tell(error)
-
-    def _line(self, number: int, line: bytes, whole: bool = False) -> Iterator[World]:
-        if whole and number > 1:
-            yield from self._document(b"\n" * (number - 1) + line)
-            return
-        try:
-            yield self._world(number, line)
-        except InputError as error:
-            self._tell(error)
+        else:
+            yield world
 
     def _tell(self, error: InputError) -> None:
         for problem in error.problems:
@@ -184,17 +189,17 @@ class _Reader:
     def _world(self, number: int, body: bytes) -> World:
         source = f"{self._name}:{number}"
         kind = self._decoded(_kind, number, body)
-        if kind.resource_spans is not None:
+        if kind.has("resource_spans"):
             try:
                 parsed = otlp.read(body, otlp.JSON, _LIMITS)
             except InputError as error:
                 raise InputError(error.reason, *(self._placed(number, p) for p in error.problems)) from None
             return World(source, parsed.request, None, parsed.rejected, parsed.message)
-        if kind.messages is not None:
+        if bytes(kind.messages)[:1] == b"[":
             return World(source, None, self._decoded(_transcript, number, body))
-        for key, name in _OTHER_SIGNALS.items():
-            if getattr(kind, "resource_" + key[8:].lower()) is not None:
-                wrong = f"holds {name} ({key}), which are not read yet"
+        for name, what in _OTHER_SIGNALS.items():
+            if kind.has(name):
+                wrong = f"holds {what}, which are not read yet"
                 raise InputError("unsupported_signal", Problem(source, wrong, _EXPECTED, "leave the file out"))
         raise InputError("unknown_format", Problem(source, "is neither a request nor a transcript", _EXPECTED))
 
@@ -228,17 +233,33 @@ class _Reader:
         yield World(f"{self._name}:1", parsed.request, None, parsed.rejected, parsed.message)
 
 
-def _whole(stream: io.BufferedReader, read: bytes) -> bytes:
+def _whole(stream: io.BufferedReader[Any], read: bytes) -> bytes:
     """All of a stream behind what was read of it, but no more than one byte beyond the limit."""
     return read + stream.read(MAX_LINE_BYTES + 1 - len(read))
 
 
-def _complete(line: bytes) -> bool:
-    """Whether a line is a JSON document of its own, however wrong inside."""
+def _ends(line: bytes) -> bool:
+    """Whether a line is a document of its own, however wrong: not one that goes on in the next line."""
     try:
         _kind.decode(line)
     except msgspec.ValidationError:
         return True
+    except msgspec.DecodeError as error:
+        return "truncated" not in str(error)
+    except RecursionError:
+        return True
+    return True
+
+
+def _known(line: bytes) -> bool:
+    """Whether a line is one of the documents that are read, or refused by name."""
+    try:
+        kind = _kind.decode(line)
     except (msgspec.DecodeError, RecursionError):
         return False
-    return True
+    return any(kind.has(name) for name in kind.__struct_fields__)
+
+
+def _is_text(body: bytes) -> bool:
+    """Whether a body holds no control characters, as JSON never does."""
+    return not any(byte < 32 and byte not in _BLANK for byte in body[:4096])
