@@ -7,7 +7,7 @@ from typing import Literal
 
 import msgspec
 
-from otelmon.checks.lib import effects
+from otelmon.checks.lib.effects import effect_entry
 from otelmon.rules.catalogue import catalogue_of
 from otelmon.rules.evaluate import Evaluation, evaluate, evaluate_effects
 from otelmon.rules.loader import with_params
@@ -93,7 +93,7 @@ def _effects_of(rule: Rule, scene: Scene, errors: dict[str, int]) -> Iterator[Fi
     histories: dict[str, list[EffectEntry]] = {}
     for view in scene.views:
         for call in view.calls:
-            entry = effects.effect_entry(call, view)
+            entry = effect_entry(call, view)
             if entry is not None:
                 histories.setdefault(entry.effect_key, []).append(entry)
     for history in histories.values():

@@ -90,16 +90,17 @@ def _leaf_mistakes(value: Any, kind: Any, path: Keys) -> Iterator[Mistake]:
     try:
         msgspec.convert(value, kind)
     except msgspec.ValidationError:
-        choices = [c for c in _literals(kind) if isinstance(c, str)]
+        choices = [c for c in literals(kind) if isinstance(c, str)]
         do = guess(value, choices) if isinstance(value, str) else ""
         yield Mistake(path, f"{_name(path)} is {shown(value)}", f"expected {words(kind)}", do)
 
 
-def _literals(kind: Any) -> tuple[Any, ...]:
+def literals(kind: Any) -> tuple[Any, ...]:
+    """The values that a type made of literals allows; none for any other type."""
     if get_origin(kind) is Literal:
         return get_args(kind)
     if get_origin(kind) in (Union, types.UnionType):
-        return tuple(c for k in get_args(kind) for c in _literals(k))
+        return tuple(c for k in get_args(kind) for c in literals(k))
     return ()
 
 
