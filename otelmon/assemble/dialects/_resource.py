@@ -1,0 +1,53 @@
+"""The resource of a span: which service, where, and what started it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from otelmon.vocabulary.span import Attributes
+
+_ENVIRONMENT = ("deployment.environment.name", "deployment.environment")
+_HOST = ("service.instance.id", "k8s.pod.name", "host.name", "host.id", "container.id")
+_TRIGGER = (
+    "workflow.id",
+    "job.id",
+    "temporalWorkflowID",
+    "faas.invocation_id",
+    "messaging.message.id",
+    "cicd.pipeline.run.id",
+)
+
+
+class Where(msgspec.Struct, frozen=True):
+    """Service and place. Absent texts are empty."""
+
+    name: str = ""
+    namespace: str = ""
+    version: str | None = None
+    environment: str = ""
+    host: str = ""
+    trigger: str | None = None
+
+
+def _first(attributes: Attributes, keys: tuple[str, ...]) -> str:
+    for key in keys:
+        value: Any = attributes.get(key)
+        if isinstance(value, str) and value:
+            return value
+        if isinstance(value, int) and not isinstance(value, bool):
+            return str(value)
+    return ""
+
+
+def read(resource: Attributes, attributes: Attributes) -> Where:
+    """The place of a span; the trigger may be on the span or on its resource."""
+    return Where(
+        name=_first(resource, ("service.name",)),
+        namespace=_first(resource, ("service.namespace",)),
+        version=_first(resource, ("service.version",)) or None,
+        environment=_first(resource, _ENVIRONMENT),
+        host=_first(resource, _HOST),
+        trigger=_first(attributes, _TRIGGER) or _first(resource, _TRIGGER) or None,
+    )

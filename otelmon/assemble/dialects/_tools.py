@@ -1,0 +1,122 @@
+"""A tool span's call, from the raw values that a dialect picked."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from otelmon.assemble.dialects._errors import error_message, error_type, signals
+from otelmon.assemble.dialects._fields import call_id_of, canonical_name, was_cut
+from otelmon.assemble.dialects._messages import langchain_fields, unwrap
+from otelmon.assemble.values import (
+    Decoded,
+    IncompleteError,
+    compact,
+    decode_arguments,
+    decode_payload,
+    ends_in_cut_marker,
+    hidden,
+    parse_json,
+    plain,
+)
+from otelmon.vocabulary.reading import Fidelity, ToolFields
+from otelmon.vocabulary.span import Span
+
+
+class Result(msgspec.Struct, frozen=True):
+    """A tool result: the text the model saw, its decoded payload, and what its wrapper said."""
+
+    text: str | None = None
+    value: Any = None
+    fidelity: Fidelity = "absent"
+    is_error: bool | None = None
+    call_id: str | None = None
+
+
+def arguments(span: Span, raw: Any, scalar: bool = False) -> Decoded:
+    """Arguments of a tool span. Absent ones count as cut when the span lost attributes."""
+    if raw is None:
+        return Decoded(None, None, "truncated" if span.dropped_attributes_count else "absent")
+    decoded = decode_arguments(raw, scalar=scalar)
+    undecoded = decoded.value is None and decoded.text is not None and decoded.fidelity == "exact"
+    if undecoded and isinstance(raw, str) and was_cut(span, raw):
+        return decode_arguments(raw, cut=True, scalar=scalar)
+    return decoded
+
+
+def result(span: Span, raw: Any) -> Result:
+    """The result of a tool span, unwrapped."""
+    if raw is None:
+        return Result(fidelity="truncated" if span.dropped_attributes_count else "absent")
+    if isinstance(raw, bytes | bytearray):
+        raw = bytes(raw).decode("utf-8", "replace")
+    if not isinstance(raw, str):
+        return _opened(plain(raw), None)
+    stand_in = hidden(raw)
+    if stand_in:
+        return Result(raw, None, stand_in)
+    if raw[:1] in ("{", "[") and _cut_json(span, raw):
+        return Result(raw, None, "truncated")
+    value = decode_payload(raw)
+    if isinstance(value, str):
+        return Result(value, None, "decoded")
+    return _opened(value, raw)
+
+
+def _cut_json(span: Span, raw: str) -> bool:
+    try:
+        parse_json(raw)
+    except IncompleteError:
+        return was_cut(span, raw)
+    except ValueError:
+        return ends_in_cut_marker(raw)
+    return False
+
+
+def _opened(value: Any, raw: str | None) -> Result:
+    """A decoded result without its wrapper; `raw` is the text it came from, None if structured."""
+    text, failed = unwrap(value) if isinstance(value, dict | list) else (compact(value), None)
+    if raw is not None and text == compact(value):
+        return Result(raw, value, "exact", failed)
+    call_id = None
+    message = langchain_fields(value)
+    if message is not None:
+        call_id = call_id_of(message.get("tool_call_id"))
+    inner = value.get("structuredContent") if isinstance(value, dict) else None
+    if inner is None:
+        inner = value if text == compact(value) else decode_payload(text)
+    return Result(text, inner, "exact" if raw is None and inner is value else "decoded", failed, call_id)
+
+
+def fields(
+    span: Span,
+    raw_name: str,
+    *,
+    name: str | None = None,
+    call_id: str | None = None,
+    called: Decoded,
+    returned: Result,
+    server: str | None = None,
+    description: str = "",
+    extra: tuple[str, ...] = (),
+) -> ToolFields:
+    """Everything a tool span says of its call, signals of trouble included."""
+    tool, prefix = canonical_name(name if name is not None else raw_name)
+    marks = (*extra, "is_error") if returned.is_error else extra
+    return ToolFields(
+        name=tool,
+        raw_name=raw_name,
+        call_id=call_id or returned.call_id,
+        arguments=called.value,
+        arguments_text=called.text,
+        arguments_fidelity=called.fidelity,
+        result=returned.value,
+        result_text=returned.text,
+        result_fidelity=returned.fidelity,
+        error_type=error_type(span),
+        error_message=error_message(span),
+        signals=signals(span, returned.text, marks),
+        server=server or prefix,
+        description=description,
+    )

@@ -1,0 +1,194 @@
+"""GenAI semantic conventions (`gen_ai.*`), and who follows them: the OpenTelemetry
+instrumentations, pydantic-ai, `@ai-sdk/otel`, Semantic Kernel, AutoGen and others."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import Any
+
+import msgspec
+
+from otelmon.assemble.dialects import _tools
+from otelmon.assemble.dialects._definitions import definitions
+from otelmon.assemble.dialects._fields import (
+    call_id_of,
+    content_of,
+    first_text,
+    reading,
+    structured,
+    text_of,
+    tool_content,
+    was_cut,
+)
+from otelmon.assemble.dialects._messages import Rename, from_item, make, same_name
+from otelmon.assemble.history import Batch, History
+from otelmon.assemble.values import plain, stable_bytes
+from otelmon.vocabulary.reading import Message, Reading
+from otelmon.vocabulary.span import Attributes, Span
+
+NAME = "genai"
+PRIORITY = 100
+
+OPERATION = "gen_ai.operation.name"
+MODEL_OPERATIONS = ("chat", "text_completion", "generate_content")
+AGENT_OPERATIONS = ("invoke_agent", "invoke_workflow")
+_ARGUMENTS = ("gen_ai.tool.call.arguments", "tool_arguments")
+_RESULT = ("gen_ai.tool.call.result", "tool_response")
+_DETAILS = "gen_ai.client.inference.operation.details"
+
+
+def matches(span: Span) -> bool:
+    return OPERATION in span.attributes
+
+
+def read(span: Span, history: History) -> Reading:
+    """A span by its operation; operations we have no word for are `other`."""
+    return read_as(span, history, NAME)
+
+
+def read_as(span: Span, history: History, dialect: str) -> Reading:
+    """The same for dialects that build on these conventions."""
+    operation = span.attributes.get(OPERATION)
+    if operation == "execute_tool":
+        return read_tool(span, dialect)
+    if operation in MODEL_OPERATIONS:
+        return read_messages(span, history, dialect, "model")
+    if operation in AGENT_OPERATIONS:
+        return read_messages(span, history, dialect, "agent")
+    found = definitions(span.attributes.get("gen_ai.tool.definitions"))
+    return msgspec.structs.replace(reading(span, dialect, "other"), definitions=found)
+
+
+def read_tool(span: Span, dialect: str) -> Reading:
+    """An execute_tool span. One without a name is no call that anything could judge: `other`."""
+    attributes = span.attributes
+    raw_name = first_text(attributes, "gen_ai.tool.name") or span.name.removeprefix("execute_tool ").strip()
+    if not raw_name:
+        return reading(span, dialect, "other")
+    tool = _tools.fields(
+        span,
+        raw_name,
+        name=rename_for(span)(raw_name),
+        call_id=call_id_of(attributes.get("gen_ai.tool.call.id")),
+        called=_tools.arguments(span, _pick(attributes, _ARGUMENTS)),
+        returned=_tools.result(span, _pick(attributes, _RESULT)),
+        description=first_text(attributes, "gen_ai.tool.description") or "",
+        extra=("is_error",) if attributes.get("gen_ai.tool.status") == "error" else (),
+    )
+    return reading(span, dialect, "tool", tool=tool, content=tool_content(tool))
+
+
+def read_messages(span: Span, history: History, dialect: str, kind: str) -> Reading:
+    """A model or agent span with its messages and definitions."""
+    attributes = _with_details(span)
+    rename = rename_for(span)
+    system = _system(attributes.get("gen_ai.system_instructions"), history)
+    entered = _messages(span, attributes, "gen_ai.input.messages", history, rename)
+    left = _messages(span, attributes, "gen_ai.output.messages", history, rename, final=kind == "agent")
+    if kind == "agent" and not entered.digests and not left.digests:
+        entered = _messages(span, attributes, "pydantic_ai.all_messages", history, rename)
+        left = _final(attributes, history)
+    before = system + entered
+    cut = before.truncated or left.truncated
+    seen = bool(entered.digests or left.digests)
+    base = reading(span, dialect, "agent" if kind == "agent" else "model")
+    tools = renamed(definitions(attributes.get("gen_ai.tool.definitions")), rename)
+    content = "truncated" if cut else "full" if kind == "agent" else content_of(seen, span, cut)
+    return msgspec.structs.replace(
+        base,
+        content=content,
+        input=before.digests,
+        output=left.digests,
+        messages=before.messages + left.messages,
+        definitions=tools,
+        history_complete=kind == "model" and not cut and starts_at_first_turn(attributes, entered),
+    )
+
+
+def rename_for(span: Span) -> Rename:
+    """Semantic Kernel names a tool `plugin-function`; the function is the tool."""
+    return _without_plugin if span.scope.name.startswith("semantic_kernel.") else same_name
+
+
+def _without_plugin(name: str) -> str:
+    return name.partition("-")[2] or name
+
+
+def renamed(found: tuple[Any, ...], rename: Rename) -> tuple[Any, ...]:
+    """Definitions under their canonical names."""
+    if rename is same_name:
+        return found
+    return tuple(msgspec.structs.replace(d, name=rename(d.name)) for d in found)
+
+
+def starts_at_first_turn(attributes: Attributes, entered: Batch) -> bool:
+    """Whether the input shows everything the model saw: not when the provider keeps the state."""
+    if not entered.digests:
+        return False
+    return first_text(attributes, "gen_ai.request.previous_response_id", "openai.request.previous_response_id") is None
+
+
+def _with_details(span: Span) -> Attributes:
+    """Attributes of the span, completed from the event that may carry the content instead."""
+    for event in span.events:
+        if event.name == _DETAILS:
+            return {**event.attributes, **span.attributes}
+    return span.attributes
+
+
+def _pick(attributes: Attributes, keys: tuple[str, ...]) -> Any:
+    return next((attributes[k] for k in keys if attributes.get(k) is not None), None)
+
+
+def _system(value: Any, history: History) -> Batch:
+    """System instructions: parts, or plain text; each part is a message of its own."""
+    if value is None:
+        return Batch()
+    parts = structured(value)
+    if parts is None:
+        text = text_of(value)
+        return history.send([make("system", text)] if text else [])
+    parts = parts if isinstance(parts, list) else [parts]
+    texts = [p if isinstance(p, str) else p.get("content", p.get("text")) for p in parts if isinstance(p, str | dict)]
+    return history.send([make("system", text) for text in texts if isinstance(text, str) and text])
+
+
+def _messages(
+    span: Span, attributes: Attributes, key: str, history: History, rename: Rename, final: bool = False
+) -> Batch:
+    """The messages under a key: JSON text or structured values."""
+    value = attributes.get(key)
+
+    def read_item(item: Any) -> list[Message]:
+        return without_finished_requests(from_item(item, rename), item) if final else from_item(item, rename)
+
+    return message_batch(span, key, value, history, read_item)
+
+
+def message_batch(span: Span, key: str, value: Any, history: History, read_item: Any) -> Batch:
+    """Messages of a list attribute, whatever its encoding; a cut list gives its whole elements."""
+    if isinstance(value, str):
+        batch = history.array(key, value, read_item)
+        if batch is None:
+            return Batch()
+        if batch.truncated and not was_cut(span, value):
+            return Batch(batch.digests, batch.messages, truncated=True)
+        return batch
+    if isinstance(value, list | tuple):
+        items = [plain(item) for item in value]
+        marks: list[Hashable] = [(key, hash(stable_bytes(item))) for item in items]
+        return history.items(marks, lambda i: read_item(items[i]))
+    return Batch()
+
+
+def without_finished_requests(messages: list[Message], item: Any) -> list[Message]:
+    """An agent's answer that also lists the calls of the whole run asks for none of them."""
+    if not isinstance(item, dict) or item.get("finish_reason") != "stop":
+        return messages
+    return [make(m.role, m.text) if m.requests and m.text else m for m in messages]
+
+
+def _final(attributes: Attributes, history: History) -> Batch:
+    """pydantic-ai's last answer, when the span has its result as text."""
+    text = attributes.get("final_result")
+    return history.send([make("assistant", text)]) if isinstance(text, str) and text else Batch()
