@@ -1,0 +1,189 @@
+"""Rows of traces from TraceRecords: runs, calls, effects, messages, not evaluable, tool versions.
+
+Records are folded one after the other in memory, then written at once, so that a batch cut elsewhere
+gives the same rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+from duckdb import DuckDBPyConnection
+
+from otelmon.store.call_rows import call_row
+from otelmon.store.content import Contents
+from otelmon.store.sqlfiles import sql
+from otelmon.store.tables import Row, append, delete, replace, select
+from otelmon.vocabulary.event import AssistantMessage, Event, Run, SystemMessage, ToolCall, ToolDefinition, UserMessage
+from otelmon.vocabulary.messages import TraceRecord
+
+RUN_COLUMNS = Run.__struct_fields__
+
+
+def write_traces(connection: DuckDBPyConnection, records: Sequence[TraceRecord]) -> None:
+    """Bring the rows of the records' traces up to date."""
+    traces: dict[str, _Trace] = {}
+    versions: dict[Row, _Version] = {}
+    for record in records:
+        traces.setdefault(record.trace_id, _Trace()).apply(record)
+        _fold_versions(versions, record)
+    contents = Contents()
+    _write(connection, traces, contents)
+    contents.write(connection)
+    _write_versions(connection, versions)
+
+
+class _Trace:
+    """What the records of one batch say of one trace. `kept` are the calls that every record named
+    and none sent: their rows stay as they are."""
+
+    def __init__(self) -> None:
+        self.runs: dict[str, Run] = {}
+        self.conversation_id = ""
+        self.calls: dict[str, ToolCall] = {}
+        self.effects: dict[str, tuple[str, str]] = {}
+        self.kept: set[str] | None = None
+        self.messages: Sequence[Event] = ()
+        self.not_evaluable: dict[str, dict[str, str]] = {}
+
+    def apply(self, record: TraceRecord) -> None:
+        named = set(record.call_keys)
+        self.kept = named if self.kept is None else self.kept & named
+        self.calls.update((call.key, call) for call in record.calls)
+        self.calls = {key: call for key, call in self.calls.items() if key in named}
+        self.effects.update(record.effects)
+        self.effects = {key: effect for key, effect in self.effects.items() if key in named}
+        self.runs = {run.run_id: run for run in record.runs}
+        self.conversation_id = record.conversation_id
+        self.messages = record.messages or self.messages
+        self.not_evaluable = record.not_evaluable
+
+
+def _write(connection: DuckDBPyConnection, traces: dict[str, _Trace], contents: Contents) -> None:
+    if not traces:
+        return
+    ids = sorted(traces)
+    replace(connection, "runs", "trace_id", ids, [_run_row(run) for t in traces.values() for run in t.runs.values()])
+    _keep_only(connection, "drop_calls", ids, {id_: (t.kept or set()) - t.calls.keys() for id_, t in traces.items()})
+    append(
+        connection,
+        "tool_calls",
+        [call_row(c, id_, t.conversation_id, contents) for id_, t in traces.items() for c in t.calls.values()],
+    )
+    _keep_only(
+        connection, "drop_effects", ids, {id_: (t.kept or set()) - t.effects.keys() for id_, t in traces.items()}
+    )
+    append(connection, "effects", [(key, id_, *e) for id_, t in traces.items() for key, e in t.effects.items()])
+    changed = {id_: t for id_, t in traces.items() if t.messages}
+    replace(
+        connection,
+        "messages",
+        "trace_id",
+        changed,
+        [_message_row(m, id_, t.conversation_id, contents) for id_, t in changed.items() for m in t.messages],
+    )
+    replace(connection, "not_evaluable", "trace_id", ids, [row for id_, t in traces.items() for row in _gaps(id_, t)])
+    _follow_conversation(connection, traces)
+
+
+def _keep_only(connection: DuckDBPyConnection, query: str, traces: list[str], kept: dict[str, set[str]]) -> None:
+    """Delete the rows of the traces whose call is not kept."""
+    keys = sorted(f"{trace_id} {key}" for trace_id, keys in kept.items() for key in keys)
+    connection.execute(sql(f"writer.{query}"), [traces, keys])
+
+
+def _follow_conversation(connection: DuckDBPyConnection, traces: dict[str, _Trace]) -> None:
+    """Rows that stayed as they were move with their trace when its conversation becomes known."""
+    ids = sorted(traces)
+    conversations = [traces[id_].conversation_id for id_ in ids]
+    for table in ("tool_calls", "messages"):
+        connection.execute(sql(f"writer.follow_{table}"), [ids, conversations])
+
+
+def _run_row(run: Run) -> Row:
+    values = [getattr(run, name) for name in RUN_COLUMNS]
+    return tuple(list(v) if isinstance(v, tuple) else v for v in values)
+
+
+def _message_row(event: Any, trace_id: str, conversation_id: str, contents: Contents) -> Row:
+    text, content = contents.shorten(event.text)
+    requests = event.requests if isinstance(event, AssistantMessage) else ()
+    return (
+        trace_id, event.span_id, event.run_id, conversation_id, event.position, _role(event),
+        event.turn if isinstance(event, UserMessage) else None,
+        event.final if isinstance(event, AssistantMessage) else None,
+        event.agent_name, event.start_time_unix_nano, event.end_time_unix_nano,
+        text, content, msgspec.json.encode(requests).decode(),
+    )  # fmt: skip
+
+
+def _role(event: Event) -> str:
+    if isinstance(event, SystemMessage):
+        return "system"
+    if isinstance(event, UserMessage):
+        return "user"
+    return "assistant" if isinstance(event, AssistantMessage) else "context"
+
+
+def _gaps(trace_id: str, trace: _Trace) -> list[Row]:
+    rows: list[Row] = []
+    for run_id, reasons in trace.not_evaluable.items():
+        run = trace.runs.get(run_id)
+        agent, time = (run.agent_name, run.last_received_unix_nano) if run else (None, 0)
+        rows += [(trace_id, run_id, agent, rule_id, reason, time) for rule_id, reason in sorted(reasons.items())]
+    return rows
+
+
+class _Version(msgspec.Struct):
+    definition: ToolDefinition
+    first: int
+    last: int
+
+
+def _fold_versions(versions: dict[Row, _Version], record: TraceRecord) -> None:
+    runs = {run.run_id: run for run in record.runs}
+    for definition in record.definitions:
+        run = runs.get(definition.run_id)
+        service, environment = (run.service_name, run.environment) if run else ("", "")
+        key = (service, environment, definition.server or "", definition.name, definition.definition_hash)
+        seen = definition.start_time_unix_nano
+        known = versions.setdefault(key, _Version(definition, seen, seen))
+        known.first, known.last = min(known.first, seen), max(known.last, seen)
+
+
+def _write_versions(connection: DuckDBPyConnection, versions: dict[Row, _Version]) -> None:
+    """Upsert: first seen goes down, last seen goes up."""
+    known = select(connection, sql("writer.versions"), (key[4] for key in versions))
+    stored = {row[:5]: (row[5], row[6]) for row in known}
+    changed: dict[Row, _Version] = {}
+    for key, version in versions.items():
+        first, last = stored.get(key, (version.first, version.last))
+        version.first, version.last = min(first, version.first), max(last, version.last)
+        if key not in stored or stored[key] != (version.first, version.last):
+            changed[key] = version
+    _drop_versions(connection, changed)
+    append(connection, "tool_versions", [_version_row(key, version) for key, version in sorted(changed.items())])
+
+
+def _drop_versions(connection: DuckDBPyConnection, versions: dict[Row, _Version]) -> None:
+    names = ["\x1f".join(key) for key in versions]
+    delete(
+        connection,
+        "tool_versions",
+        "concat_ws(chr(31), service_name, environment, server, tool_name, definition_hash)",
+        names,
+    )
+
+
+def _version_row(key: Row, version: _Version) -> Row:
+    definition = version.definition
+    return (
+        *key, definition.schema_hash, definition.description,
+        _json(definition.input_schema), _json(definition.annotations), version.first, version.last,
+    )  # fmt: skip
+
+
+def _json(value: Any) -> str | None:
+    return None if value is None else msgspec.json.encode(value).decode()
