@@ -68,7 +68,7 @@ class _Resource:
         self.raw: bytes = resource.SerializeToString()
         values = {pair.key: pair.value.string_value for pair in resource.attributes}
         self.service = values.get("service.name", "")
-        self.environment = clean(next((values[key] for key in _ENVIRONMENT if values.get(key)), ""))
+        self.environment = next((values[key] for key in _ENVIRONMENT if values.get(key)), "")
 
 
 def _each(request: Any) -> Iterator[tuple[_Resource, Any]]:
