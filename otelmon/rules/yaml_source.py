@@ -1,8 +1,8 @@
 """Strict YAML that knows where everything stands: file:line:column for every value, all mistakes at once.
 
 Read as YAML 1.2 JSON-like data: only `true`/`false` are booleans, only plain decimal numbers are
-numbers; `no`, `on`, `1:30`, `007` and dates stay text. Keys are text, and never given twice. Anchors,
-aliases and tags are refused. JSON is read by the same code.
+numbers; `no`, `on`, `1:30`, `007` and dates stay text. Keys are text, and never given twice. Tags are
+refused; an alias stands for what it names, within a bound. JSON is read by the same code.
 """
 
 from __future__ import annotations
@@ -21,8 +21,12 @@ from otelmon.vocabulary.errors import Problem, UserError
 T = TypeVar("T")
 
 MAX_DEPTH = 64
+MAX_VALUES = 200_000
 _INTEGER = re.compile(r"[-+]?(0|[1-9][0-9]*)\Z")
 _NUMBER = re.compile(r"[-+]?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?\Z")
+_ESCAPE = re.compile(
+    r"\\(?:(?P<pair>u(?P<high>[dD][89abAB][0-9a-fA-F]{2})\\u(?P<low>[dD][c-fC-F][0-9a-fA-F]{2}))|.)", re.DOTALL
+)
 _WORDS = {"true": True, "false": False, "null": None, "~": None, "": None}
 _CORE_TAGS = frozenset(f"tag:yaml.org,2002:{t}" for t in ("str", "seq", "map"))
 _Loader: type[Any] = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
@@ -65,8 +69,7 @@ def read_yaml(path: Path, name: str | None = None) -> Source:
 def parse_yaml(text: str, name: str = "<text>") -> Source:
     """Read YAML or JSON text. Raises UserError with every mistake of form."""
     try:
-        # JSON may be indented with tabs, YAML may not; a tab inside a JSON string is always escaped.
-        node = yaml.compose(text.replace("\t", " ") if text.lstrip().startswith("{") else text, Loader=_Loader)
+        node = yaml.compose(_from_json(text) if text.lstrip()[:1] in ("{", "[") else text, Loader=_Loader)
     except yaml.MarkedYAMLError as error:
         raise UserError(_syntax_problem(name, error)) from None
     except (yaml.YAMLError, RecursionError) as error:
@@ -99,6 +102,19 @@ def value_at(data: Any, path: Keys) -> Any:
     return data
 
 
+def _from_json(text: str) -> str:
+    """JSON as YAML can read it: without tabs (which JSON has between values only), and with characters
+    beyond the first plane as themselves, not as two escapes."""
+    return _ESCAPE.sub(_joined, text.replace("\t", " "))
+
+
+def _joined(escape: re.Match[str]) -> str:
+    if not escape["pair"]:
+        return escape[0]
+    units = bytes.fromhex(escape["high"] + escape["low"])
+    return units.decode("utf-16-be")
+
+
 def _syntax_problem(name: str, error: yaml.MarkedYAMLError) -> Problem:
     mark = error.problem_mark or error.context_mark
     where = f"{name}:{mark.line + 1}:{mark.column + 1}" if mark else name
@@ -113,14 +129,14 @@ class _Reader:
         self.name = name
         self.marks: dict[Keys, tuple[int, int]] = {}
         self.problems: list[Problem] = []
-        self._seen: set[int] = set()
+        self._values = 0
 
     def value(self, node: yaml.Node, path: Keys) -> Any:
         if path not in self.marks:
             self.marks[path] = (node.start_mark.line + 1, node.start_mark.column + 1)
-        if id(node) in self._seen:
-            return self._refuse(node, "an alias (*name)", "the value itself", "write it out again")
-        self._seen.add(id(node))
+        self._values += 1
+        if self._values > MAX_VALUES:
+            return self._too_many(node)
         if len(path) > MAX_DEPTH:
             return self._refuse(node, f"nested deeper than {MAX_DEPTH} levels")
         if node.tag not in _CORE_TAGS:
@@ -129,7 +145,7 @@ class _Reader:
             return self._map(node, path)
         if isinstance(node, yaml.SequenceNode):
             return [self.value(item, (*path, index)) for index, item in enumerate(node.value)]
-        return _text(node.value) if getattr(node, "style", None) else _scalar(node.value)
+        return node.value if getattr(node, "style", None) else _scalar(node.value)
 
     def _map(self, node: yaml.MappingNode, path: Keys) -> dict[str, Any]:
         found: dict[str, Any] = {}
@@ -137,7 +153,7 @@ class _Reader:
             if not isinstance(key_node, yaml.ScalarNode):
                 self._refuse(key_node, "a key that is a list or a map", "text")
                 continue
-            key = _text(key_node.value)
+            key = key_node.value
             at: tuple[Key, ...] = (*path, key)
             if key in found:
                 line = self.marks[at][0]
@@ -149,6 +165,10 @@ class _Reader:
             self.marks[at] = (key_node.start_mark.line + 1, key_node.start_mark.column + 1)
             found[key] = self.value(value_node, at)
         return found
+
+    def _too_many(self, node: yaml.Node) -> None:
+        if self._values == MAX_VALUES + 1:
+            self._refuse(node, f"more than {MAX_VALUES} values, counting what aliases repeat")
 
     def _refuse(self, node: yaml.Node, wrong: str, expected: str = "", do: str = "") -> None:
         where = f"{self.name}:{node.start_mark.line + 1}:{node.start_mark.column + 1}"
@@ -162,11 +182,4 @@ def _scalar(text: str) -> Any:
         return int(text)
     if _NUMBER.match(text):
         return float(text)
-    return text
-
-
-def _text(text: str) -> str:
-    """JSON writes characters beyond the first plane as two escapes; YAML reads those as two halves."""
-    if any("\ud800" <= c <= "\udfff" for c in text):
-        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
     return text
