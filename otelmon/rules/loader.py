@@ -59,14 +59,13 @@ def load_rules(
     dirs: Sequence[Path] | None = None,
     overrides: Mapping[str, RuleConfig] | None = None,
     origins: Mapping[str, str] | None = None,
-    builtin: bool = True,
 ) -> RuleSet:
-    """The rules in force: the built-in ones and those of `dirs`, changed by `overrides`.
+    """The rules in force: those of `dirs` (by default the built-in ones), changed by `overrides`.
 
     Drafts and rules that are not enabled are left out. `origins` says where a setting was written
     ({"rules.loop.severity": "otelmon.toml:12"}), for messages. Raises UserError with every mistake.
     """
-    folders = [*([builtin_rules_dir()] if builtin else []), *(dirs or ())]
+    folders = [builtin_rules_dir()] if dirs is None else list(dirs)
     problems: list[Problem] = []
     rules: dict[str, Rule] = {}
     for rule in _read_all(folders, problems):

@@ -27,6 +27,7 @@ _NUMBER = re.compile(r"[-+]?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?\Z")
 _ESCAPE = re.compile(
     r"\\(?:(?P<pair>u(?P<high>[dD][89abAB][0-9a-fA-F]{2})\\u(?P<low>[dD][c-fC-F][0-9a-fA-F]{2}))|.)", re.DOTALL
 )
+_BREAKS = {ord("\t"): " ", 0x85: "\\N", 0x2028: "\\L", 0x2029: "\\P"}
 _WORDS = {"true": True, "false": False, "null": None, "~": None, "": None}
 _CORE_TAGS = frozenset(f"tag:yaml.org,2002:{t}" for t in ("str", "seq", "map"))
 _Loader: type[Any] = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
@@ -103,9 +104,9 @@ def value_at(data: Any, path: Keys) -> Any:
 
 
 def _from_json(text: str) -> str:
-    """JSON as YAML can read it: without tabs (which JSON has between values only), and with characters
-    beyond the first plane as themselves, not as two escapes."""
-    return _ESCAPE.sub(_joined, text.replace("\t", " "))
+    """JSON as YAML can read it: without tabs (which JSON has between values only), line separators of
+    Unicode escaped, and characters beyond the first plane as themselves, not as two escapes."""
+    return _ESCAPE.sub(_joined, text.translate(_BREAKS))
 
 
 def _joined(escape: re.Match[str]) -> str:
