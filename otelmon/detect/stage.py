@@ -86,7 +86,9 @@ class DetectStage:
                 decoded = decode_detect_input(message.value)
             except msgspec.DecodeError:
                 self.counters["dead_letters", READINGS] += 1
-                dead.append(Outgoing(message.key, message.value, message.time_unix_nano, (("topic", READINGS.encode()),)))
+                dead.append(
+                    Outgoing(message.key, message.value, message.time_unix_nano, (("topic", READINGS.encode()),))
+                )
             else:
                 self._table.feed(decoded, message.partition, message.offset, len(message.value))
             self._clock.saw(message.partition, message.time_unix_nano)
@@ -153,4 +155,3 @@ def _record(record: Verdict | TraceRecord) -> Outgoing:
         return Outgoing(record.owner, encode(record), record.observed_unix_nano)
     newest = max((run.last_received_unix_nano for run in record.runs), default=0)
     return Outgoing(f"trace:{record.trace_id}", encode(record), newest)
-

@@ -1,0 +1,145 @@
+"""Judge files without a server: the same tables as the live stages, fed by hand."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import msgspec
+
+from otelmon.assemble.readings import read_span
+from otelmon.assemble.traces import TraceTable
+from otelmon.assemble.transcripts import read_transcript
+from otelmon.detect.conversations import ConversationTable, Output
+from otelmon.detect.engine import Laws
+from otelmon.detect.ledger import LedgerTable
+from otelmon.receive import otlp
+from otelmon.receive.files import World, read_worlds
+from otelmon.vocabulary.config import Config
+from otelmon.vocabulary.errors import Problem
+from otelmon.vocabulary.finding import Finding
+from otelmon.vocabulary.messages import Handover, ReadingBatch, TraceRecord
+from otelmon.vocabulary.reading import Reading
+from otelmon.vocabulary.span import Span
+
+RECEIVED = 1  # files carry no receive time, and nothing that is decided at the end of a file needs one
+
+
+class Report(msgspec.Struct, kw_only=True):
+    """What `otelmon check` found. `not_evaluable` is {rule id: {reason: runs}}; `problems` are inputs
+    that could not be read (their neighbours were); `sources` is {trace id: where it came from}."""
+
+    runs: int = 0
+    spans: int = 0
+    tool_calls: int = 0
+    findings: list[Finding] = []
+    not_evaluable: dict[str, dict[str, int]] = {}
+    problems: list[Problem] = []
+    sources: dict[str, str] = {}
+    check_errors: dict[str, int] = {}
+
+    def merge(self, other: Report) -> None:
+        """Add another world's report."""
+        self.runs += other.runs
+        self.spans += other.spans
+        self.tool_calls += other.tool_calls
+        self.findings.extend(other.findings)
+        self.problems.extend(other.problems)
+        self.sources.update(other.sources)
+        for rule_id, reasons in other.not_evaluable.items():
+            mine = self.not_evaluable.setdefault(rule_id, {})
+            for reason, runs in reasons.items():
+                mine[reason] = mine.get(reason, 0) + runs
+        for rule_id, times in other.check_errors.items():
+            self.check_errors[rule_id] = self.check_errors.get(rule_id, 0) + times
+
+
+class Checker:
+    """One world: everything added belongs together and is judged when it is finished."""
+
+    def __init__(self, laws: Laws, config: Config) -> None:
+        self._traces = TraceTable(config.assemble)
+        self._conversations = ConversationTable(laws, config.detect, config.assemble)
+        self._ledger = LedgerTable(laws, config.detect)
+        self._findings: dict[str, tuple[Finding, ...]] = {}
+        self._records: dict[str, TraceRecord] = {}
+        self._spans: set[tuple[str, str, str]] = set()
+        self._problems: list[Problem] = []
+        self._sources: dict[str, str] = {}
+
+    def add(self, world: World) -> None:
+        """Add a world's spans or transcript."""
+        self._problems.extend(world.problems)
+        if world.transcript is not None:
+            self._feed(read_transcript(world.transcript, RECEIVED), world.source)
+        for request in world.requests:
+            self.add_spans(otlp.spans(request, RECEIVED), world.source)
+
+    def add_spans(self, spans: Iterable[Span], source: str = "") -> None:
+        """Add spans, in any order."""
+        readings = []
+        for span in spans:
+            self._spans.add((span.trace_id, span.span_id, span.digest))
+            readings.append(read_span(span, self._traces.history(span.trace_id)))
+        self._feed(readings, source)
+
+    def _feed(self, readings: Sequence[Reading], source: str) -> None:
+        for trace_id in {reading.trace_id for reading in readings}:
+            self._sources.setdefault(trace_id, source)
+        for message in self._traces.feed(readings, 0, RECEIVED):
+            self._take(message)
+
+    def _take(self, message: ReadingBatch | Handover) -> None:
+        self._conversations.feed(message, 0, 0, 1)
+
+    def finish(self) -> Report:
+        """Judge everything as a whole."""
+        self._collect(self._conversations.close_all("end_of_file"))
+        for verdict in self._ledger.judge_dirty():
+            self._findings[verdict.owner] = verdict.findings
+        records = self._records.values()
+        not_evaluable: dict[str, Counter[str]] = defaultdict(Counter)
+        for record in records:
+            for reasons in record.not_evaluable.values():
+                for rule_id, reason in reasons.items():
+                    not_evaluable[rule_id][reason] += 1
+        found = [finding for findings in self._findings.values() for finding in findings]
+        errors = {k[1]: n for k, n in self._conversations.counters.items() if k[0] == "check_errors"}
+        return Report(
+            runs=sum(len(record.runs) for record in records),
+            spans=len(self._spans),
+            tool_calls=sum(len(record.call_keys) for record in records),
+            findings=sorted(found, key=lambda f: (f.event_time_unix_nano, f.rule_id, f.finding_id)),
+            not_evaluable={rule_id: dict(sorted(n.items())) for rule_id, n in sorted(not_evaluable.items())},
+            problems=self._problems,
+            sources=self._sources,
+            check_errors=errors,
+        )
+
+    def _collect(self, output: Output) -> None:
+        for record in output.records:
+            if isinstance(record, TraceRecord):
+                self._records[record.trace_id] = record
+            else:
+                self._findings[record.owner] = record.findings
+        for batch in output.effects:
+            self._ledger.feed(batch, 0)
+
+
+def check_paths(paths: Sequence[Path], laws: Laws, config: Config, together: bool = False) -> Report:
+    """Judge files. Each file, and each line of a JSON-lines file, is a world of its own unless
+    `together` joins them. Raises InputError for a path that can not be opened."""
+    report = Report()
+    joined = Checker(laws, config)
+    for path in paths:
+        for world in read_worlds(path):
+            if together:
+                joined.add(world)
+                continue
+            checker = Checker(laws, config)
+            checker.add(world)
+            report.merge(checker.finish())
+    if together:
+        report.merge(joined.finish())
+    return report
