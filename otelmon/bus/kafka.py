@@ -1,0 +1,172 @@
+"""The bus on Kafka: many processes, partitions shared out by the brokers."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
+
+from kafka import KafkaProducer, TopicPartition
+from kafka import errors as kafka_errors
+from kafka.admin import KafkaAdminClient
+
+from otelmon.bus import kafka_topics
+from otelmon.bus.errors import BackpressureError, record_too_large
+from otelmon.bus.kafka_client import START_SECONDS, request_bytes, settings, unreachable
+from otelmon.bus.kafka_consumer import KafkaConsumerMember, raw_consumer
+from otelmon.bus.murmur2 import key_bytes, key_text, partition_for
+from otelmon.bus.protocol import Assigned, Outgoing, Revoked
+from otelmon.vocabulary.config import KafkaConfig
+from otelmon.vocabulary.errors import Problem
+from otelmon.vocabulary.messages import COMPACTED, TOPICS
+
+_MS = 1_000_000
+_LINGER_MS = 2
+_BATCH_BYTES = 1 << 20
+_DELIVERY_SECONDS = 30.0  # how long a publish waits for its acknowledgement
+_READ_SECONDS = 60.0  # how long `latest` waits without any progress
+
+T = TypeVar("T")
+
+
+class KafkaBus:
+    """`Bus` on Kafka. Safe for many threads. Topics are created when first used."""
+
+    def __init__(self, config: KafkaConfig) -> None:
+        self._config = config
+        self._lock = threading.Lock()
+        self._reading = threading.Lock()
+        self._counts: dict[str, int] = {}
+        self._consumers: list[KafkaConsumerMember] = []
+        self._reader: Any = None
+        self._admin: KafkaAdminClient = self._reach(lambda: KafkaAdminClient(**settings(config)))
+        self._producer = self._reach(self._new_producer)
+
+    def init_topics(self, topics: Sequence[str] = TOPICS) -> list[kafka_topics.TopicState]:
+        """Create what is missing; say what differs from the configuration. Changes nothing that exists."""
+        with self._lock:
+            return self._reach(lambda: kafka_topics.ensure(self._admin, topics, self._config))
+
+    def publish(self, topic: str, messages: Sequence[Outgoing]) -> None:
+        """Returns when all in-sync replicas have every message; raises BackpressureError when that can not
+        be said within half a minute (some may have arrived: publish all of them again)."""
+        if not messages:
+            return
+        count = self.partitions(topic)
+        self._check_sizes(topic, messages)
+        producer = self._producer
+        compacted = topic in COMPACTED
+        try:
+            sent = [
+                producer.send(
+                    topic,
+                    None if compacted and not message.value else message.value,
+                    key_bytes(message.key),
+                    list(message.headers),
+                    partition_for(message.key, count) if message.partition is None else message.partition,
+                    message.time_unix_nano // _MS,
+                )
+                for message in messages
+            ]
+            for future in sent:
+                future.get(_DELIVERY_SECONDS + 5)
+        except kafka_errors.MessageSizeTooLargeError as error:
+            largest = max(len(message.value) for message in messages)
+            limit = "max.message.bytes of the topic"
+            raise record_too_large(topic, largest, self._config.max_message_bytes, limit) from error
+        except kafka_errors.KafkaError as error:
+            self._renew(producer)
+            raise self._not_acknowledged(topic, error) from error
+
+    def consumer(self, topics: Sequence[str], group: str, assigned: Assigned, revoked: Revoked) -> KafkaConsumerMember:
+        for topic in topics:
+            self.partitions(topic)
+        consumer = self._reach(lambda: KafkaConsumerMember(self._config, topics, group, assigned, revoked))
+        with self._lock:
+            self._consumers.append(consumer)
+        return consumer
+
+    def partitions(self, topic: str) -> int:
+        count = self._counts.get(topic)
+        if count is None:
+            self.init_topics((topic,))
+            count = self._counts[topic] = len(self._reach(lambda: self._producer.partitions_for(topic)))
+        return count
+
+    def partition_of(self, topic: str, key: str) -> int:
+        return partition_for(key, self.partitions(topic))
+
+    def latest(self, topic: str, partition: int) -> Mapping[str, bytes]:
+        if topic not in COMPACTED:
+            raise ValueError(f"{topic} is not a compacted topic")
+        self.partitions(topic)
+        with self._reading:
+            return self._reach(lambda: self._read_all(TopicPartition(topic, partition)))
+
+    def close(self) -> None:
+        for consumer in self._consumers:
+            consumer.close()
+        self._producer.close(timeout=_DELIVERY_SECONDS)
+        if self._reader is not None:
+            self._reader.close()
+        self._admin.close()
+
+    def _read_all(self, part: TopicPartition) -> dict[str, bytes]:
+        if self._reader is None:
+            self._reader = raw_consumer(self._config, None)
+        self._reader.assign([part])
+        self._reader.seek_to_beginning(part)
+        end = self._reader.end_offsets([part])[part]
+        found: dict[str, bytes] = {}
+        deadline = time.monotonic() + _READ_SECONDS
+        while self._reader.position(part) < end:
+            for record in self._reader.poll(timeout_ms=500).get(part, ()):
+                deadline = time.monotonic() + _READ_SECONDS
+                key = key_text(record.key or b"")
+                if record.value:
+                    found[key] = record.value
+                else:
+                    found.pop(key, None)
+            if time.monotonic() > deadline:
+                raise kafka_errors.KafkaTimeoutError(f"{part.topic} partition {part.partition} gave nothing")
+        return found
+
+    def _new_producer(self) -> KafkaProducer:
+        return KafkaProducer(
+            **settings(self._config),
+            acks="all",
+            enable_idempotence=True,
+            compression_type="lz4",
+            linger_ms=_LINGER_MS,
+            batch_size=min(_BATCH_BYTES, self._config.max_message_bytes),
+            max_request_size=request_bytes(self._config),
+            delivery_timeout_ms=int(_DELIVERY_SECONDS * 1000),
+            request_timeout_ms=int(_DELIVERY_SECONDS * 500),
+            max_block_ms=int(START_SECONDS * 1000),
+            allow_auto_create_topics=False,
+            metrics_enabled=False,
+        )
+
+    def _renew(self, failed: KafkaProducer) -> None:
+        """After a failed delivery the producer's sequence is in doubt: go on with another one."""
+        with self._lock:
+            if self._producer is failed:
+                self._producer = self._reach(self._new_producer)
+        failed.close(timeout=0)
+
+    def _check_sizes(self, topic: str, messages: Sequence[Outgoing]) -> None:
+        largest = max(len(message.value) for message in messages)
+        if largest > self._config.max_message_bytes:
+            raise record_too_large(topic, largest, self._config.max_message_bytes, "kafka.max_message_bytes")
+
+    def _not_acknowledged(self, topic: str, error: Exception) -> BackpressureError:
+        where = f"kafka.bootstrap = {self._config.bootstrap}"
+        wrong = f"{topic}: not acknowledged ({str(error) or type(error).__name__})"
+        return BackpressureError(Problem(where, wrong, "all in-sync replicas", "publish the same messages again"))
+
+    def _reach(self, call: Callable[[], T]) -> T:
+        try:
+            return call()
+        except kafka_errors.KafkaError as error:
+            raise unreachable(self._config, error) from error

@@ -1,0 +1,1 @@
+"""The two buses, held to one contract."""
