@@ -45,6 +45,7 @@ class View:
         self._run_by_id = {run.run_id: run for run in timeline.runs}
         self._tools: dict[str, ToolsInForce] = {}
         self._effects: dict[str, EffectOf] = {}
+        self._effect_keys: dict[str, str] = {}
 
     @cached_property
     def calls(self) -> tuple[ToolCall, ...]:
@@ -142,7 +143,35 @@ class View:
 
     def effect_key(self, call: ToolCall) -> str:
         """What makes two writes the same effect: scope + tool + canonical business arguments."""
-        return effect_key(call, self.tool(call))
+        found = self._effect_keys.get(call.key)
+        if found is None:
+            found = self._effect_keys[call.key] = effect_key(call, self.tool(call))
+        return found
+
+    @cached_property
+    def _writes_by_effect(self) -> dict[str, list[ToolCall]]:
+        by_key: dict[str, list[ToolCall]] = {}
+        for call in self.calls:
+            if self.writes(call):
+                by_key.setdefault(self.effect_key(call), []).append(call)
+        return by_key
+
+    def same_effect_before(self, call: ToolCall) -> list[ToolCall]:
+        """Earlier writes with the effect key of this write, oldest first."""
+        same = self._writes_by_effect.get(self.effect_key(call), ())
+        return [earlier for earlier in same if earlier.position < call.position]
+
+    @cached_property
+    def _writes_by_tool(self) -> dict[str, list[ToolCall]]:
+        by_tool: dict[str, list[ToolCall]] = {}
+        for call in self.calls:
+            if self.writes(call):
+                by_tool.setdefault(call.tool_name, []).append(call)
+        return by_tool
+
+    def same_tool_before(self, call: ToolCall) -> list[ToolCall]:
+        """Earlier writes with this write's tool, oldest first."""
+        return [c for c in self._writes_by_tool.get(call.tool_name, ()) if c.position < call.position]
 
     def business_arguments(self, call: ToolCall) -> dict[str, object]:
         """The arguments that say what the effect is: all but volatile ones and the key."""

@@ -2,11 +2,33 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 
-from otelmon.vocabulary.canonical import sha256
-from otelmon.vocabulary.catalogue import Effect, EffectSource, Repeat, Tool
+from otelmon.checks.lib.entries import effect_entry
+from otelmon.checks.lib.sameness import business_arguments, comparable, effect_key, idempotency_key_of
+from otelmon.checks.lib.shelltext import classify_argv, classify_shell, http_method
+from otelmon.checks.lib.sqltext import classify_sql
+from otelmon.checks.lib.verbs import STRENGTH, UNKNOWN, VerbClass, classify_name, name_words, words
+from otelmon.vocabulary.catalogue import Annotations, Effect, EffectSource, Repeat, Tool
 from otelmon.vocabulary.event import ToolCall
+
+__all__ = [
+    "EffectOf", "business_arguments", "comparable", "effect_entry", "effect_key", "effect_of", "idempotency_key_of",
+    "stronger",
+]  # fmt: skip
+
+_SQL_ARGUMENTS = ("sql", "statement", "sql_query", "sqlQuery", "query_sql", "query", "command", "code", "text", "q")
+_SQL_CLEAR = frozenset(_SQL_ARGUMENTS[:5])
+_SQL_TOOLS = words(
+    "sql database db postgres postgresql mysql sqlite bigquery snowflake duckdb mssql oracle clickhouse redshift"
+)
+_SHELL_ARGUMENTS = ("command", "cmd", "shell_command", "commandLine", "command_line", "bash", "script", "input")
+_SHELL_TOOLS = words("bash shell command commands terminal exec execute run cmd powershell ssh console sh")
+_METHOD_ARGUMENTS = ("method", "http_method", "httpMethod", "verb")
+_ADDRESS_ARGUMENTS = frozenset(("url", "uri", "path", "endpoint", "href", "address"))
+_EFFECTS = frozenset(("read", "write", "destructive", "external_send"))
 
 
 class EffectOf(msgspec.Struct, frozen=True):
@@ -20,27 +42,91 @@ class EffectOf(msgspec.Struct, frozen=True):
     known: bool = True
 
 
+def stronger(one: Effect, other: Effect) -> Effect:
+    """The one that weighs more: read < unknown < write < external_send < destructive."""
+    return one if STRENGTH[one] >= STRENGTH[other] else other
+
+
 def effect_of(call: ToolCall, tool: Tool | None, trusted: bool = False) -> EffectOf:
-    """The effect of a call, from the weakest source to the strongest: name verbs, hints, operator."""
-    effect: Effect = (tool.effect if tool else None) or "unknown"
-    return EffectOf(
-        effect, (tool.repeat if tool else None) or "additive", "operator" if effect != "unknown" else "none"
-    )
+    """The effect of a call, from the weakest source to the strongest: name verbs, hints, operator;
+    then refined by what this call says. Hints of a service that is not trusted never lower it."""
+    verb = classify_name(call.tool_name)
+    hints = (tool.annotations if tool else None) or call.annotations
+    found, source = _with_hints(verb, hints, call.effect_hint, trusted)
+    if tool and tool.effect:
+        found, source = VerbClass(tool.effect, found.repeat), "operator"
+    refined = _refine(call)
+    if refined and refined.effect != "unknown":
+        found, source = refined, "call"
+    repeat = tool.repeat if tool and tool.repeat else found.repeat
+    return EffectOf(found.effect, repeat, source, known=found.effect != "unknown" and source != "none")
 
 
-def business_arguments(call: ToolCall, tool: Tool | None) -> dict[str, object]:
-    """All arguments but volatile ones and the idempotency key; `identity` of the catalogue wins."""
-    arguments = call.arguments if isinstance(call.arguments, dict) else {}
-    return dict(arguments)
+def _with_hints(
+    verb: VerbClass, hints: Annotations | None, span_says: str | None, trusted: bool
+) -> tuple[VerbClass, EffectSource]:
+    source: EffectSource = "verb" if verb.effect != "unknown" else "none"
+    hinted = _hinted_effect(hints)
+    if span_says in _EFFECTS:
+        hinted = stronger(hinted, span_says) if hinted else span_says  # type: ignore[arg-type, assignment]
+    effect = verb.effect
+    # An unknown tool that calls itself a reader is believed: there is nothing that it would lower.
+    if hinted and (trusted or effect == "unknown" or STRENGTH[hinted] > STRENGTH[effect]):
+        effect, source = hinted, "hint"
+    repeat = verb.repeat
+    if hints and hints.idempotent_hint and (trusted or verb.effect in ("unknown", "write")):
+        repeat = "absolute"
+    return VerbClass(effect, repeat), source
 
 
-def effect_key(call: ToolCall, tool: Tool | None) -> str:
-    """Hash of scope (environment, namespace, server) + tool + canonical business arguments."""
-    return sha256(
-        [call.environment, call.service_namespace, call.server, call.tool_name, business_arguments(call, tool)]
-    )
+def _hinted_effect(hints: Annotations | None) -> Effect | None:
+    """What MCP hints say. A set of all four defaults was filled in by a library and says nothing."""
+    if hints is None or (hints.read_only_hint is None and hints.destructive_hint is None):
+        return None
+    if hints.read_only_hint:
+        return "read"
+    defaults = (hints.destructive_hint, hints.idempotent_hint, hints.open_world_hint) == (True, False, True)
+    if defaults and hints.read_only_hint is False:
+        return None
+    return "destructive" if hints.destructive_hint else "write"
 
 
-def idempotency_key_of(call: ToolCall, tool: Tool | None) -> str | None:
-    """The idempotency key the call was sent with, from any of the places it can be."""
-    return call.idempotency_key
+def _refine(call: ToolCall) -> VerbClass | None:
+    """What the call itself says: a SQL text, a shell command, an HTTP method."""
+    arguments = call.arguments
+    if not isinstance(arguments, dict):
+        return None
+    named = frozenset(name_words(call.tool_name)) | frozenset(name_words(call.server or ""))
+    return _by_sql(arguments, named) or _by_shell(arguments, named) or _by_method(arguments)
+
+
+def _by_sql(arguments: dict[str, Any], named: frozenset[str]) -> VerbClass | None:
+    for name in _SQL_ARGUMENTS:
+        text = arguments.get(name)
+        if isinstance(text, str) and (name in _SQL_CLEAR - {"query"} or named & _SQL_TOOLS):
+            found = classify_sql(text)
+            if found:
+                return found
+    return None
+
+
+def _by_shell(arguments: dict[str, Any], named: frozenset[str]) -> VerbClass | None:
+    for name in _SHELL_ARGUMENTS:
+        text = arguments.get(name)
+        if not (named & _SHELL_TOOLS or name in ("shell_command", "bash")):
+            continue
+        if isinstance(text, str) and text.strip():
+            return classify_shell(text)
+        if isinstance(text, list) and text and all(isinstance(w, str) for w in text):
+            return classify_argv(text)
+    return None
+
+
+def _by_method(arguments: dict[str, Any]) -> VerbClass | None:
+    if not _ADDRESS_ARGUMENTS & arguments.keys():
+        return None
+    for name in _METHOD_ARGUMENTS:
+        text = arguments.get(name)
+        if isinstance(text, str):
+            return http_method(text) or UNKNOWN
+    return None

@@ -1,0 +1,69 @@
+"""From a write in a conversation to its entry in the effect ledger."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from otelmon.checks.lib.identity import identifying_values
+from otelmon.checks.lib.sameness import comparable
+from otelmon.checks.lib.state import state_changed_before
+from otelmon.checks.lib.wording import asked_count
+from otelmon.vocabulary.canonical import sha256, short_hash
+from otelmon.vocabulary.event import ToolCall, UserMessage
+from otelmon.vocabulary.messages import EffectEntry
+
+if TYPE_CHECKING:
+    from otelmon.checks.view import View
+
+_KEPT = 4096  # bytes of arguments an entry keeps to be shown
+
+
+def effect_entry(call: ToolCall, view: View) -> EffectEntry | None:
+    """The ledger's entry of a write that landed or may have landed; None for any other call."""
+    effect = view.effect(call)
+    if not view.writes(call) or call.outcome not in ("succeeded", "unknown") or not comparable(call):
+        return None
+    arguments = view.business_arguments(call)
+    request = _request_text(call, view)
+    return EffectEntry(
+        effect_key=view.effect_key(call),
+        anchor=call.key,
+        trace_id=call.trace_id,
+        span_id=call.span_id,
+        run_id=call.run_id,
+        conversation_id=view.conversation_id,
+        tool_name=call.tool_name,
+        tool_call_id=call.tool_call_id,
+        effect=effect.effect,
+        repeat=effect.repeat,
+        outcome=call.outcome,
+        idempotency_key=view.idempotency_key(call),
+        arguments=_bounded(arguments),
+        arguments_hash=call.arguments_hash or sha256(arguments),
+        result_digest=sha256(call.result if call.result is not None else call.result_text),
+        request_digest=short_hash(request) if request else "",
+        turn=call.turn,
+        asked=asked_count(request, call.tool_name, arguments),
+        identifying=bool(identifying_values(arguments)),
+        state_changed=state_changed_before(call, view),
+        trigger=call.trigger,
+        host=call.host,
+        agent_name=call.agent_name,
+        service_name=call.service_name,
+        environment=call.environment,
+        start_time_unix_nano=call.start_time_unix_nano,
+        end_time_unix_nano=call.end_time_unix_nano,
+    )
+
+
+def _request_text(call: ToolCall, view: View) -> str:
+    text = ""
+    for event in view.before(call):
+        if isinstance(event, UserMessage):
+            text = event.text
+    return text
+
+
+def _bounded(arguments: dict[str, object]) -> Any:
+    text = repr(arguments)
+    return arguments if len(text) <= _KEPT else {"shortened": text[:_KEPT]}

@@ -1,0 +1,251 @@
+"""What a shell command line does: its programs, redirections and pipes; the strongest decides.
+
+Conservative: a program that is not known makes the whole line unknown unless another part of it
+is known to write.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+
+from otelmon.checks.lib.sqltext import classify_sql
+from otelmon.checks.lib.verbs import STRENGTH, UNKNOWN, VerbClass, words
+
+_MAX_TEXT, _MAX_DEPTH = 20_000, 4
+_READ = VerbClass("read", "absolute")
+_ABSOLUTE = VerbClass("write", "absolute")
+_ADDITIVE = VerbClass("write", "additive")
+_SEND = VerbClass("external_send", "additive")
+_DESTROY = VerbClass("destructive", "absolute")
+
+_PROGRAMS: dict[str, VerbClass] = {
+    **dict.fromkeys(
+        words("""ls dir cat head tail less more grep egrep fgrep rg ag find fd wc sort uniq cut tr awk sed jq yq echo printf
+        pwd whoami id date cal df du ps top free uptime uname hostname env printenv which type whereis file stat tree
+        diff cmp comm md5sum sha1sum sha256sum test [ true false cd pushd popd export set basename dirname realpath
+        readlink seq sleep wait history man help ping dig nslookup host traceroute netstat ss lsof ip ifconfig curl
+        wget http base64 xxd od strings column nl tac rev paste join expr bc get-content get-childitem
+        select-string"""),
+        _READ,
+    ),
+    **dict.fromkeys(
+        words("""mv cp mkdir touch chmod chown chgrp ln tee rsync scp install tar unzip zip gzip gunzip patch apt apt-get
+        yum dnf apk brew pip pip3 npm yarn pnpm cargo gem make cmake systemctl service crontab mount umount ssh-keygen
+        useradd usermod passwd copy move ren new-item set-content copy-item move-item"""),
+        _ABSOLUTE,
+    ),
+    **dict.fromkeys(("add-content", "split"), _ADDITIVE),
+    **dict.fromkeys(("mail", "mailx", "sendmail", "mutt", "ntfy"), _SEND),
+    **dict.fromkeys(
+        words("""rm rmdir unlink shred dd mkfs fdisk parted wipefs kill pkill killall shutdown reboot halt poweroff del erase
+        rd remove-item userdel dropdb truncate"""),
+        _DESTROY,
+    ),
+}
+# program -> (words of its first argument that only read, that destroy); any other word writes.
+_SUBCOMMANDS: dict[str, tuple[frozenset[str], frozenset[str]]] = {
+    program: (words(reads), words(destroys))
+    for program, reads, destroys in (
+        (
+            "git",
+            "status log diff show blame rev-parse ls-files ls-tree ls-remote describe shortlog grep fetch",
+            "clean",
+        ),
+        ("docker", "ps images logs inspect stats top version info port history search", "rm rmi prune kill"),
+        ("kubectl", "get describe logs top explain version api-resources cluster-info diff", "delete drain"),
+        ("terraform", "plan show validate fmt output version graph", "destroy apply"),
+        ("helm", "list status get history search show template version", "uninstall delete"),
+        ("aws", "", ""),
+        ("pip", "list show freeze check", "uninstall"),
+        ("npm", "ls list view outdated audit", "uninstall"),
+        ("systemctl", "status list-units is-active is-enabled show cat", "kill"),
+        ("apt", "list show search policy", "remove purge autoremove"),
+        ("apt-get", "", "remove purge autoremove"),
+        ("gh", "", ""),
+    )
+}
+_WRAPPERS = frozenset(("sudo", "time", "nohup", "nice", "xargs", "exec", "command", "stdbuf", "setsid", "doas"))
+_SHELLS = frozenset(("bash", "sh", "zsh", "dash", "ksh", "powershell", "pwsh", "cmd"))
+_SQL_CLIENTS = frozenset(("psql", "mysql", "sqlite3", "duckdb", "mariadb", "clickhouse-client"))
+_BREAKS = frozenset(("|", "||", "&", "&&", ";", ";;", "|&", "(", ")", "{", "}"))
+_KEYWORDS = frozenset(("if", "then", "else", "elif", "fi", "do", "done", "while", "until", "!", "case", "esac"))
+_SUBSTITUTION = re.compile(r"\$\(([^()]*)\)|`([^`]*)`")
+_ASSIGNMENT = re.compile(r"^[A-Za-z_]\w*=")
+_HEREDOC = re.compile(r"<<-?\s*(['\"]?)(\w+)\1(.*?)\n(?:.*?\n)??\s*\2\b", re.DOTALL)
+_NOWHERE = ("/dev/null", "/dev/stdout", "/dev/stderr", "&1", "&2", "1", "2", "nul", "$null")
+
+
+@lru_cache(maxsize=1024)
+def classify_shell(line: str) -> VerbClass:
+    """The strongest effect of a command line; UNKNOWN when a part of it can not be told."""
+    return _classify_line(line[:_MAX_TEXT], 0)
+
+
+def classify_argv(argv: Sequence[str]) -> VerbClass:
+    """The effect of one program with its arguments, as a list."""
+    return _classify_command(list(argv), 0) if argv else UNKNOWN
+
+
+def _classify_line(line: str, depth: int) -> VerbClass:
+    if depth > _MAX_DEPTH:
+        return UNKNOWN
+    found = [_classify_line(a or b, depth + 1) for a, b in _SUBSTITUTION.findall(line)]
+    tokens = _tokens(_HEREDOC.sub(r"\3\n", line))
+    if tokens is None:
+        return UNKNOWN
+    for command in _commands(tokens):
+        argv, redirect = _redirections(command)
+        if redirect:
+            found.append(redirect)
+        if argv:
+            found.append(_classify_command(argv, depth))
+    return _worst(found)
+
+
+def _worst(found: Sequence[VerbClass]) -> VerbClass:
+    return max(found, key=lambda m: (STRENGTH[m.effect], m.repeat == "additive"), default=UNKNOWN)
+
+
+def _tokens(line: str) -> list[str] | None:
+    lexer = shlex.shlex(line.replace("\\\n", " ").replace("\n", " ; "), posix=True, punctuation_chars=True)
+    lexer.whitespace_split = True
+    try:
+        return list(lexer)
+    except ValueError:  # an open quote
+        return None
+
+
+def _commands(tokens: Sequence[str]) -> Iterator[list[str]]:
+    command: list[str] = []
+    for token in tokens:
+        if token in _BREAKS:
+            yield command
+            command = []
+        else:
+            command.append(token)
+    yield command
+
+
+def _redirections(command: Sequence[str]) -> tuple[list[str], VerbClass | None]:
+    """The argv of a command without its redirections, and what those write."""
+    argv: list[str] = []
+    found: VerbClass | None = None
+    rest = iter(command)
+    for token in rest:
+        if not token or set(token) - set("<>&|"):
+            argv.append(token)
+            continue
+        target = next(rest, "")
+        if argv and argv[-1] in ("1", "2"):
+            argv.pop()
+        if ">" in token and target.lower() not in _NOWHERE:
+            found = _ADDITIVE if ">>" in token or found == _ADDITIVE else _ABSOLUTE
+    return argv, found
+
+
+def _classify_command(argv: list[str], depth: int) -> VerbClass:
+    while argv and (argv[0] in _WRAPPERS | _KEYWORDS or _ASSIGNMENT.match(argv[0]) or argv[0].startswith("-")):
+        argv = argv[1:]
+    if not argv:
+        return _READ
+    program, arguments = argv[0].rsplit("/", 1)[-1].rsplit("\\", 1)[-1].lower(), argv[1:]
+    program = program.removesuffix(".exe")
+    if program in _SHELLS:
+        return _inner_script(arguments, depth)
+    if program in _SQL_CLIENTS:
+        found = [m for m in map(classify_sql, arguments) if m]
+        return _worst(found)
+    if program in _SUBCOMMANDS:
+        return _subcommand(program, arguments)
+    special = _SPECIAL.get(program)
+    return special(arguments) if special else _PROGRAMS.get(program, UNKNOWN)
+
+
+def _inner_script(arguments: Sequence[str], depth: int) -> VerbClass:
+    for i, argument in enumerate(arguments[:-1]):
+        if argument.lower() in ("-c", "-lc", "-command", "/c"):
+            return _classify_line(arguments[i + 1], depth + 1)
+    return UNKNOWN
+
+
+def _subcommand(program: str, arguments: Sequence[str]) -> VerbClass:
+    reads, destroys = _SUBCOMMANDS[program]
+    plain = [a for a in arguments if not a.startswith("-")]
+    if not plain:
+        return _READ
+    if program in ("aws", "gh"):
+        return _cloud(plain)
+    word = plain[0]
+    if program == "git":
+        return _git(word, arguments, reads)
+    if set(plain[:2]) & destroys:
+        return _DESTROY
+    return _READ if word in reads else _ABSOLUTE
+
+
+def _cloud(plain: Sequence[str]) -> VerbClass:
+    verb = plain[1].split("-")[0] if len(plain) > 1 else ""
+    if verb in ("describe", "list", "get", "ls", "view", "status", "head", "diff"):
+        return _READ
+    if verb in ("delete", "terminate", "rm", "remove", "rb"):
+        return _DESTROY
+    return _ADDITIVE if verb in ("create", "run", "send", "put", "publish", "comment") else UNKNOWN
+
+
+def _git(word: str, arguments: Sequence[str], reads: frozenset[str]) -> VerbClass:
+    flags = set(arguments)
+    forced = flags & {"--force", "-f", "--hard", "-D", "-d", "--delete", "--mirror"}
+    if word == "clean" or (forced and word in ("push", "reset", "branch", "checkout", "tag")):
+        return _DESTROY
+    if word in reads or (word in ("branch", "remote", "tag", "stash", "config") and len(arguments) == 1):
+        return _READ
+    if word in ("remote", "stash", "config") and flags & {"-v", "show", "list", "--list", "--get", "get-url"}:
+        return _READ
+    return _ADDITIVE if word in ("commit", "stash", "revert", "cherry-pick", "am") else _ABSOLUTE
+
+
+def _curl(arguments: Sequence[str]) -> VerbClass:
+    method, sends = "", False
+    for i, argument in enumerate(arguments):
+        if argument in ("-X", "--request", "--method") and i + 1 < len(arguments):
+            method = arguments[i + 1].upper()
+        elif argument.startswith(("-X", "--request=", "--method=")) and len(argument) > 2:
+            method = argument.split("=")[-1].removeprefix("-X").upper()
+        elif argument.startswith(("-d", "--data", "-F", "--form", "--json", "--post", "-T", "--upload-file")):
+            sends = True
+    return http_method(method or ("POST" if sends else "GET")) or UNKNOWN
+
+
+def http_method(method: str) -> VerbClass | None:
+    """The effect of an HTTP method, or None for a word that is none."""
+    return {
+        "GET": _READ, "HEAD": _READ, "OPTIONS": _READ, "POST": _ADDITIVE, "PATCH": _ADDITIVE,
+        "PUT": _ABSOLUTE, "DELETE": _DESTROY,
+    }.get(method.strip().upper())  # fmt: skip
+
+
+def _find(arguments: Sequence[str]) -> VerbClass:
+    if "-delete" in arguments:
+        return _DESTROY
+    for flag in ("-exec", "-execdir", "-ok"):
+        if flag in arguments:
+            return _classify_command(list(arguments[arguments.index(flag) + 1 :]), _MAX_DEPTH)
+    return _READ
+
+
+def _sed(arguments: Sequence[str]) -> VerbClass:
+    return _ABSOLUTE if any(a.startswith(("-i", "--in-place")) for a in arguments) else _READ
+
+
+def _tee(arguments: Sequence[str]) -> VerbClass:
+    return _ADDITIVE if {"-a", "--append"} & set(arguments) else _ABSOLUTE
+
+
+def _tar(arguments: Sequence[str]) -> VerbClass:
+    return _READ if arguments and "t" in arguments[0].lstrip("-") and "c" not in arguments[0] else _ABSOLUTE
+
+
+_SPECIAL = {"curl": _curl, "wget": _curl, "http": _curl, "find": _find, "sed": _sed, "tee": _tee, "tar": _tar}

@@ -1,0 +1,165 @@
+"""What a tool's name says of its effect. The words are data: checks/data/verbs.toml."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+import unicodedata
+from functools import lru_cache
+from importlib.resources import files
+
+import msgspec
+
+from otelmon.vocabulary.catalogue import Effect, Repeat
+
+_JOINERS = frozenset(("and", "or", "y", "o", "und", "oder", "et", "ou", "then"))
+_OR = frozenset(("or", "o", "oder", "ou"))
+_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+_SEPARATOR = re.compile(r"[\W_]+")
+STRENGTH: dict[Effect, int] = {"read": 0, "unknown": 1, "write": 2, "external_send": 3, "destructive": 4}
+
+
+class VerbClass(msgspec.Struct, frozen=True):
+    """The effect a word stands for, and whether doing it twice is two effects."""
+
+    effect: Effect
+    repeat: Repeat
+
+
+_READ = VerbClass("read", "absolute")
+_WRITE = VerbClass("write", "additive")
+_HANDOFF = VerbClass("write", "absolute")
+_PAY = VerbClass("destructive", "additive")
+UNKNOWN = VerbClass("unknown", "additive")
+
+
+class _Lexicon(msgspec.Struct, frozen=True):
+    verbs: dict[str, VerbClass]
+    generic: frozenset[str]
+    nouns_too: frozenset[str]
+    read_nouns: frozenset[str]
+    heads: frozenset[str]
+    after_heads: frozenset[str]
+    objects: dict[str, VerbClass]
+    handoff_verbs: frozenset[str]
+    handoff_targets: frozenset[str]
+
+
+def words(text: str) -> frozenset[str]:
+    """The words of a text, as a set."""
+    return frozenset(text.split())
+
+
+@lru_cache(maxsize=1)
+def _lexicon() -> _Lexicon:
+    data = tomllib.loads((files("otelmon.checks") / "data" / "verbs.toml").read_text("utf-8"))
+    sections: tuple[tuple[VerbClass, dict[str, str]], ...] = (
+        (_READ, data["read"]),
+        (_WRITE, data["write"]["additive"]),
+        (_HANDOFF, data["write"]["absolute"]),
+        (VerbClass("external_send", "additive"), data["external_send"]),
+        (_PAY, data["destructive"]["additive"]),
+        (VerbClass("destructive", "absolute"), data["destructive"]["absolute"]),
+    )
+    verbs: dict[str, VerbClass] = {}
+    for meaning, languages in sections:
+        for text in languages.values():
+            for word in words(text):
+                # One word of two languages: the stronger meaning, so no write is taken for a read.
+                if word not in verbs or STRENGTH[verbs[word].effect] < STRENGTH[meaning.effect]:
+                    verbs[word] = meaning
+    objects = {word: _READ for word in words(data["objects"]["read"])}
+    objects |= {word: _WRITE for word in words(data["objects"]["write"])}
+    objects |= {word: _PAY for word in words(data["objects"]["money"])}
+    return _Lexicon(
+        verbs,
+        words(data["generic"]["words"]),
+        words(data["nouns_too"]["words"]),
+        words(data["read_nouns"]["words"]),
+        words(data["read_nouns"]["heads"]),
+        words(data["read_nouns"]["after_heads"]),
+        objects,
+        words(data["handoff"]["verbs"]),
+        words(data["handoff"]["targets"]),
+    )
+
+
+@lru_cache(maxsize=4096)
+def namewords(name: str) -> tuple[str, ...]:
+    """The words of a name: camelCase, snake_case and kebab-case split, lower case, accents folded."""
+    plain = unicodedata.normalize("NFKD", name.replace("ß", "ss"))
+    plain = "".join(c for c in plain if not unicodedata.combining(c))
+    return tuple(w.lower() for w in _SEPARATOR.split(_CAMEL.sub("_", plain)) if w)
+
+
+@lru_cache(maxsize=4096)
+def classify_name(name: str) -> VerbClass:
+    """The effect a tool's name stands for; UNKNOWN when no word of it says anything."""
+    words, lexicon = namewords(name), _lexicon()
+    if not words:
+        return UNKNOWN
+    if parts[0] in lexicon.handoff_verbs and lexicon.handoff_targets & set(parts[1:]):
+        return _HANDOFF
+    meanings = [_classify_part(part, lexicon) for part in _split_joined(parts, lexicon)]
+    strongest = max(meanings, key=lambda c: STRENGTH[c.effect])
+    if len(meanings) > 1 and _OR & set(parts) and any(m.repeat == "absolute" for m in meanings):
+        return VerbClass(strongest.effect, "absolute")  # get_or_create, create_or_update
+    return strongest
+
+
+def _split_joined(name: tuple[str, ...], lexicon: _Lexicon) -> list[tuple[str, ...]]:
+    """`find_and_delete` has two verbs, `terms_and_conditions` none: split where a verb follows."""
+    parts, start = [], 0
+    for i in range(1, len(name) - 1):
+        if name[i] in _JOINERS and name[i + 1] in lexicon.verbs:
+            parts.append(name[start:i])
+            start = i + 1
+    parts.append(name[start:])
+    return parts
+
+
+def _classify_part(name: tuple[str, ...], lexicon: _Lexicon) -> VerbClass:
+    first, rest = name[0], name[1:]
+    meaning = lexicon.verbs.get(first)
+    last = _last_clear_verb(rest, lexicon)
+    if last and (meaning is None or first in lexicon.nouns_too) and first not in lexicon.generic - lexicon.nouns_too:
+        return last
+    if first in lexicon.generic and rest:
+        return _by_object(rest, meaning, last, lexicon)
+    if rest and _names_a_reading(first, rest[-1], meaning, lexicon):
+        return _READ
+    return meaning or _by_nouns(name, lexicon)
+
+
+def _names_a_reading(first: str, last: str, meaning: VerbClass | None, lexicon: _Lexicon) -> bool:
+    if meaning is None:
+        return last in lexicon.read_nouns
+    return first in lexicon.heads and last in lexicon.after_heads
+
+
+def _by_nouns(name: tuple[str, ...], lexicon: _Lexicon) -> VerbClass:
+    """Without a verb a noun such as `refund` still names an effect, but never proves a mere read."""
+    things = [lexicon.objects.get(w) or lexicon.verbs.get(w, UNKNOWN) for w in name]
+    strong = [t for t in things if STRENGTH[t.effect] > STRENGTH["unknown"]]
+    return max(strong, key=lambda c: STRENGTH[c.effect]) if strong else UNKNOWN
+
+
+def _by_object(
+    rest: tuple[str, ...], meaning: VerbClass | None, last: VerbClass | None, lexicon: _Lexicon
+) -> VerbClass:
+    """A verb such as `run` or `make`: what it acts on decides (`run_query`, `make_payment`)."""
+    found = lexicon.objects.get(rest[-1])
+    if found == _PAY:
+        return found
+    if meaning is None:
+        return found or last or next((lexicon.objects[w] for w in rest if w in lexicon.objects), UNKNOWN)
+    if last:
+        return max(meaning, last, key=lambda c: STRENGTH[c.effect])
+    return meaning
+
+
+def _last_clear_verb(rest: tuple[str, ...], lexicon: _Lexicon) -> VerbClass | None:
+    """The verb at the end of noun-first names: `issue_read`, `calendar_create`, `sub_issue_write`."""
+    if rest and rest[-1] in lexicon.verbs and rest[-1] not in lexicon.nouns_too:
+        return lexicon.verbs[rest[-1]]
+    return None

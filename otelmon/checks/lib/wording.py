@@ -1,0 +1,103 @@
+"""What a person's words ask for: how often, again, yes or no. The words are data: checks/data/wording.toml."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+import unicodedata
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from importlib.resources import files
+from typing import Any
+
+import msgspec
+
+from otelmon.checks.lib.verbs import name_words
+
+MANY = 1_000  # "one per pallet": as many as there are
+_MAX_TEXT = 20_000
+_QUOTES = str.maketrans({"\u2019": "'", "\u2018": "'", "\u201c": '"', "\u201d": '"', "\u00a0": " "})
+
+
+class _Words(msgspec.Struct, frozen=True):
+    patterns: Mapping[str, re.Pattern[str]]
+    numbers: Mapping[str, int]
+    counted: frozenset[str]
+    alone: frozenset[str]
+
+
+def _alternatives(patterns: Iterable[str]) -> re.Pattern[str]:
+    return re.compile(r"(?<!\w)(?:" + "|".join(patterns) + r")(?!\w)")
+
+
+@lru_cache(maxsize=1)
+def _words() -> _Words:
+    data = tomllib.loads((files("otelmon.checks") / "data" / "wording.toml").read_text("utf-8"))
+    patterns = {name: _alternatives(part["patterns"]) for name, part in data.items() if "patterns" in part}
+    patterns |= {f"confirmation.{name}": _alternatives(part) for name, part in data["confirmation"].items()}
+    numbers = {word: int(number) for number, text in data["numbers"].items() for word in text.split()}
+    counted, alone = frozenset(data["counted"]["words"].split()), frozenset(data["counted"]["alone"].split())
+    return _Words(patterns, numbers, counted, alone)
+
+
+@lru_cache(maxsize=512)
+def plain(text: str) -> str:
+    """Text for matching: lower case, accents folded, straight quotes, bounded."""
+    folded = unicodedata.normalize("NFKD", text[:_MAX_TEXT].translate(_QUOTES).replace("ß", "ss"))
+    return "".join(c for c in folded if not unicodedata.combining(c)).lower()
+
+
+def says(kind: str, text: str) -> bool:
+    """True when the text has a word of this kind: again, more, each, yes, no, thanks, ..."""
+    return bool(_words().patterns[kind].search(plain(text)))
+
+
+def starts_with(kind: str, text: str) -> bool:
+    """True when the first words of the text are of this kind."""
+    return bool(_words().patterns[kind].match(plain(text).lstrip(" \t\n\"'¡¿.,!-")))
+
+
+def asked_count(text: str, tool_name: str = "", arguments: Mapping[str, Any] | None = None) -> int:
+    """How many times a text asks for one effect: 1 when it does not say, MANY for "one per ..."."""
+    words, matched = _words(), plain(text)
+    if words.patterns["each"].search(matched):
+        return MANY
+    tokens = re.findall(r"[a-z]+|\d+", matched)
+    things = {_stem(w) for w in (*name_words(tool_name), *(w for k in arguments or () for w in name_words(k)))}
+    count = 1
+    for i, token in enumerate(tokens):
+        number = words.numbers.get(token) or (int(token) if token.isdigit() and len(token) < 3 else 0)
+        if token in words.alone or (number > 1 and _counts_repeats(tokens[i + 1 : i + 4], words, things)):
+            count = max(count, number)
+    if count == 1 and words.patterns["more"].search(matched):
+        return 2
+    return count
+
+
+def _counts_repeats(following: list[str], words: _Words, things: set[str]) -> bool:
+    """`two separate records`, `3 times`; `two rooms` when the call is about rooms."""
+    if following and following[0] in words.counted:
+        return True
+    return any(w in words.counted or (w.endswith(("s", "n")) and _stem(w) in things) for w in following[:2])
+
+
+def _stem(word: str) -> str:
+    for ending in ("ies", "es", "s", "en"):
+        if word.endswith(ending) and len(word) > len(ending) + 2:
+            return word.removesuffix(ending)
+    return word.removesuffix("e") if len(word) > 4 else word
+
+
+def is_status_question(text: str) -> bool:
+    """`did it go through?`: asks what happened, not for it to be done again."""
+    return "?" in text and starts_with("question", text) and not says("more", text)
+
+
+def only_thanks(text: str) -> bool:
+    """A greeting or thanks, without a request."""
+    return len(text) < 60 and starts_with("thanks", text)
+
+
+def agrees(text: str) -> bool:
+    """A yes that is not taken back in the same breath."""
+    return says("yes", text) and not starts_with("no", text)
