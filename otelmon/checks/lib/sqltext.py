@@ -68,7 +68,7 @@ def _parse(text: str) -> list[exp.Expression | None] | None:
     logger = logging.getLogger("sqlglot")
     before, logger.disabled = logger.disabled, True  # it warns about commands it keeps as text
     try:
-        return sqlglot.parse(text)
+        return list(sqlglot.parse(text))
     except (sqlglot.errors.SqlglotError, RecursionError, ValueError):
         return None
     finally:

@@ -85,7 +85,7 @@ def _lexicon() -> _Lexicon:
 
 
 @lru_cache(maxsize=4096)
-def namewords(name: str) -> tuple[str, ...]:
+def name_words(name: str) -> tuple[str, ...]:
     """The words of a name: camelCase, snake_case and kebab-case split, lower case, accents folded."""
     plain = unicodedata.normalize("NFKD", name.replace("ß", "ss"))
     plain = "".join(c for c in plain if not unicodedata.combining(c))
@@ -95,8 +95,8 @@ def namewords(name: str) -> tuple[str, ...]:
 @lru_cache(maxsize=4096)
 def classify_name(name: str) -> VerbClass:
     """The effect a tool's name stands for; UNKNOWN when no word of it says anything."""
-    words, lexicon = namewords(name), _lexicon()
-    if not words:
+    parts, lexicon = name_words(name), _lexicon()
+    if not parts:
         return UNKNOWN
     if parts[0] in lexicon.handoff_verbs and lexicon.handoff_targets & set(parts[1:]):
         return _HANDOFF
