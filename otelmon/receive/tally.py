@@ -19,17 +19,21 @@ SPAN_REASONS = (
 """Why one span is refused; its neighbours are kept."""
 
 REQUEST_REASONS = (
+    "busy",
+    "disconnected",
     "invalid_compression",
     "invalid_json",
     "invalid_protobuf",
+    "timeout",
     "too_deep",
     "too_large",
+    "unauthenticated",
     "unknown_format",
     "unsupported_encoding",
     "unsupported_signal",
     "unsupported_type",
 )
-"""Why a request, a file or a line is refused as a whole."""
+"""Why a request, a file or a line is refused as a whole; `busy` is for now only."""
 
 
 class Tally:
