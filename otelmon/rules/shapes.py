@@ -33,7 +33,7 @@ class Mistake(msgspec.Struct, frozen=True):
 
 def mistakes(value: Any, kind: Any, path: Keys = ()) -> Iterator[Mistake]:
     """Every way in which `value` is not a `kind`: unknown, missing and mistyped parts, all at once."""
-    kind = _without_none(kind) if value is not None else kind
+    kind = without_none(kind) if value is not None else kind
     origin = get_origin(kind)
     if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
         yield from _struct_mistakes(value, kind, path)
@@ -53,6 +53,11 @@ def guess(name: str, known: Iterable[str]) -> str:
     return f"did you mean {near[0]}?" if near else ""
 
 
+def dotted(path: Keys) -> str:
+    """A path as people write it: `suppress[1].where`."""
+    return "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in path).removeprefix(".")
+
+
 def shown(value: Any) -> str:
     """A value as a message quotes it, cut to one short line."""
     try:
@@ -62,7 +67,8 @@ def shown(value: Any) -> str:
     return text if len(text) <= 60 else text[:57] + "..."
 
 
-def _without_none(kind: Any) -> Any:
+def without_none(kind: Any) -> Any:
+    """`X` of `X | None`; any other type unchanged."""
     if get_origin(kind) not in (Union, types.UnionType):
         return kind
     rest = [k for k in get_args(kind) if k is not type(None)]
