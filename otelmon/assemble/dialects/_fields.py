@@ -16,7 +16,7 @@ USER = ("user.id", "enduser.id")
 AGENT_NAME = ("gen_ai.agent.name", "agent.name")
 AGENT_VERSION = ("gen_ai.agent.version", "agent.version")
 MODEL = ("gen_ai.response.model", "gen_ai.request.model", "llm.model_name")
-RESPONSE_ID = ("gen_ai.response.id",)
+RESPONSE_ID = ("gen_ai.response.id", "ai.response.id")
 NO_ID = "<not specified>"
 
 _MCP_NAME = re.compile(r"^mcp__(.+?)__(.+)$", re.DOTALL)
