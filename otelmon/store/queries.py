@@ -1,0 +1,257 @@
+"""Typed reads of the store, for the commands, the pages, the exporter and the golden tasks.
+
+Every function takes a cursor of `Database.read()`: several calls on one cursor see one state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, TypeVar
+
+import msgspec
+from duckdb import DuckDBPyConnection
+
+from otelmon.store.call_rows import CALL_COLUMNS, call_from_row
+from otelmon.store.content import expand, load
+from otelmon.store.database import Database
+from otelmon.store.results import (
+    CallCount,
+    CallDetail,
+    ConversationDetail,
+    FindingCount,
+    FindingDetail,
+    Found,
+    HistoryEntry,
+    IncidentCount,
+    IncidentDetail,
+    IncidentFilter,
+    IncidentPage,
+    MessageDetail,
+    NotEvaluableCount,
+    Payload,
+    RunDetail,
+    RunFilter,
+    RunSummary,
+    ToolVersion,
+)
+from otelmon.store.sqlfiles import sql
+from otelmon.store.traces import RUN_COLUMNS
+from otelmon.store.verdicts import FINDING_COLUMNS, finding_from
+from otelmon.vocabulary.event import Run
+from otelmon.vocabulary.finding import Incident
+
+T = TypeVar("T")
+MANY = 1000
+PAYLOADS_AT_ONCE = 50
+_INCIDENT_COLUMNS = Incident.__struct_fields__
+
+
+def incidents(
+    cursor: DuckDBPyConnection, wanted: IncidentFilter | None = None, limit: int = 50, offset: int = 0
+) -> IncidentPage:
+    """Incidents that match, the active ones first, then the last seen."""
+    parameters = msgspec.structs.asdict(wanted or IncidentFilter())
+    parameters["states"] = list(parameters["states"])
+    rows = cursor.execute(sql("read.incidents"), {**parameters, "limit": limit, "offset": offset}).fetchall()
+    total = rows[0][-1] if rows else 0
+    return IncidentPage(tuple(_incident(row[:-1]) for row in rows), total)
+
+
+def incident(cursor: DuckDBPyConnection, incident_id: str, limit: int = 100) -> IncidentDetail | None:
+    """An incident with its findings, the calls they point at, and its history; None when there is none."""
+    row = cursor.execute(sql("read.incident"), [incident_id]).fetchone()
+    if row is None:
+        return None
+    history = cursor.execute(sql("read.history"), [incident_id]).fetchall()
+    return IncidentDetail(
+        incident=_incident(row),
+        findings=findings(cursor, incident=incident_id, limit=limit),
+        history=tuple(HistoryEntry(*entry) for entry in history),
+    )
+
+
+def findings(
+    cursor: DuckDBPyConnection,
+    *,
+    incident: str | None = None,
+    run: str | None = None,
+    finding: str | None = None,
+    conversation: str | None = None,
+    rule: str | None = None,
+    status: str | None = None,
+    since: int | None = None,
+    limit: int = MANY,
+    offset: int = 0,
+) -> tuple[FindingDetail, ...]:
+    """Findings whose fields are equal to what is given, the open and oldest first, each with the
+    calls it points at. `since` is the earliest event time in nanoseconds."""
+    parameters = {
+        "incident": incident, "run": run, "finding": finding, "conversation": conversation,
+        "rule": rule, "status": status, "since": since, "limit": limit, "offset": offset,
+    }  # fmt: skip
+    details = [_finding(row) for row in cursor.execute(sql("read.findings"), parameters).fetchall()]
+    spans = sorted({span_id for detail in details for span_id in detail.finding.span_ids})
+    calls = _calls(cursor, cursor.execute(sql("read.calls_of_spans"), [spans]).fetchall()) if spans else []
+    return tuple(msgspec.structs.replace(detail, calls=_calls_of(detail, calls)) for detail in details)
+
+
+def run(cursor: DuckDBPyConnection, run_id: str) -> RunDetail | None:
+    """One run in full; None when there is none."""
+    row = cursor.execute(sql("read.run"), [run_id]).fetchone()
+    if row is None:
+        return None
+    gaps = cursor.execute(sql("read.not_evaluable_of_run"), [run_id]).fetchall()
+    return RunDetail(
+        run=_run(row),
+        timeline=_timeline(cursor, "run", run_id),
+        findings=findings(cursor, run=run_id),
+        not_evaluable=dict(gaps),
+    )
+
+
+def conversation(cursor: DuckDBPyConnection, conversation_id: str) -> ConversationDetail | None:
+    """All runs of a conversation in full; None when there is none."""
+    rows = cursor.execute(sql("read.runs_of_conversation"), [conversation_id]).fetchall()
+    if not rows:
+        return None
+    return ConversationDetail(
+        conversation_id=conversation_id,
+        runs=tuple(_run(row) for row in rows),
+        timeline=_timeline(cursor, "conversation", conversation_id),
+        findings=findings(cursor, conversation=conversation_id),
+    )
+
+
+def runs(
+    cursor: DuckDBPyConnection, wanted: RunFilter | None = None, limit: int = 50, offset: int = 0
+) -> tuple[RunSummary, ...]:
+    """Runs that match, newest first."""
+    parameters = msgspec.structs.asdict(wanted or RunFilter())
+    rows = cursor.execute(sql("read.runs"), {**parameters, "limit": limit, "offset": offset}).fetchall()
+    return tuple(RunSummary(_run(row[:-2]), row[-2], row[-1]) for row in rows)
+
+
+def find(cursor: DuckDBPyConnection, prefix: str, limit: int = 20) -> tuple[Found, ...]:
+    """Incidents, findings, runs, conversations and traces whose id starts so, in this order."""
+    rows = cursor.execute(sql("read.find"), {"prefix": prefix, "limit": limit}).fetchall()
+    return tuple(Found(kind, id_, label) for _, kind, id_, label in rows)
+
+
+def tool_versions(cursor: DuckDBPyConnection, tool: str | None = None) -> tuple[ToolVersion, ...]:
+    """Distinct definitions seen in traffic, by place and tool, oldest first."""
+    rows = cursor.execute(sql("read.versions"), {"tool": tool}).fetchall()
+    return tuple(_version(row) for row in rows)
+
+
+def finding_counts(cursor: DuckDBPyConnection) -> tuple[FindingCount, ...]:
+    """Findings by rule, severity and status."""
+    return _records(cursor, "read.finding_counts", FindingCount)
+
+
+def incident_counts(cursor: DuckDBPyConnection) -> tuple[IncidentCount, ...]:
+    """Incidents by family, severity, state and label."""
+    return _records(cursor, "read.incident_counts", IncidentCount)
+
+
+def call_counts(cursor: DuckDBPyConnection, since: int | None = None) -> tuple[CallCount, ...]:
+    """Calls by tool, agent, effect and outcome; `since` is the earliest start in nanoseconds."""
+    rows = cursor.execute(sql("read.call_counts"), {"since": since}).fetchall()
+    return tuple(CallCount(*row) for row in rows)
+
+
+def not_evaluable_counts(cursor: DuckDBPyConnection) -> tuple[NotEvaluableCount, ...]:
+    """Runs in which a rule could not be evaluated, by agent and reason."""
+    return _records(cursor, "read.not_evaluable_counts", NotEvaluableCount)
+
+
+def sizes(cursor: DuckDBPyConnection) -> dict[str, int]:
+    """Rows: spans, runs, tool_calls, findings, incidents."""
+    row = cursor.execute(sql("read.sizes")).fetchone() or ()
+    return dict(zip(("spans", "runs", "tool_calls", "findings", "incidents"), row, strict=True))
+
+
+def payloads(
+    database: Database, since: int | None = None, until: int | None = None, trace_id: str | None = None
+) -> Iterator[Payload]:
+    """Messages of the spans topic as they came, in the order they were received (nanoseconds, `until`
+    excluded), or only those that hold spans of a trace. Few are in memory at once; what retention
+    takes meanwhile is left out."""
+    with database.read() as cursor:
+        places = cursor.execute(
+            sql("read.payload_places"), {"since": since, "until": until, "trace": trace_id}
+        ).fetchall()
+    for start in range(0, len(places), PAYLOADS_AT_ONCE):
+        keys = ["/".join(map(str, place)) for place in places[start : start + PAYLOADS_AT_ONCE]]
+        with database.read() as cursor:
+            rows = cursor.execute(sql("read.payloads"), [keys]).fetchall()
+        for topic, partition, offset, received, encoding, data in rows:
+            yield Payload(
+                topic=topic, partition=partition, offset=offset, received_unix_nano=received,
+                encoding=encoding, value=expand(data),
+            )  # fmt: skip
+
+
+def _records(cursor: DuckDBPyConnection, name: str, type_: type[T]) -> tuple[T, ...]:
+    return tuple(type_(*row) for row in cursor.execute(sql(name)).fetchall())
+
+
+def _incident(row: Sequence[Any]) -> Incident:
+    return msgspec.convert(dict(zip(_INCIDENT_COLUMNS, row, strict=True)), Incident)
+
+
+def _run(row: Sequence[Any]) -> Run:
+    return msgspec.convert(dict(zip(RUN_COLUMNS, row, strict=True)), Run)
+
+
+def _finding(row: Sequence[Any]) -> FindingDetail:
+    first_seen, retracted, incident_id = row[len(FINDING_COLUMNS) :]
+    return FindingDetail(
+        finding=finding_from(row[: len(FINDING_COLUMNS)]),
+        first_seen_unix_nano=first_seen,
+        retracted_unix_nano=retracted,
+        incident_id=incident_id,
+    )
+
+
+def _calls_of(detail: FindingDetail, calls: Sequence[CallDetail]) -> tuple[CallDetail, ...]:
+    """Calls that only message history shows share the span of the message: of these, the tool's own."""
+    found = detail.finding
+    return tuple(
+        item
+        for item in calls
+        if item.call.span_id in found.span_ids and not (item.call.derived and item.call.tool_name != found.tool_name)
+    )
+
+
+def _calls(cursor: DuckDBPyConnection, rows: Sequence[Sequence[Any]]) -> list[CallDetail]:
+    width = len(CALL_COLUMNS)
+    places = (CALL_COLUMNS.index("arguments_content"), CALL_COLUMNS.index("result_content"))
+    texts = load(cursor, (row[place] for row in rows for place in places))
+    return [CallDetail(call_from_row(row[:width], texts), *row[width:]) for row in rows]
+
+
+def _timeline(cursor: DuckDBPyConnection, of: str, id_: str) -> tuple[MessageDetail | CallDetail, ...]:
+    calls = _calls(cursor, cursor.execute(sql(f"read.calls_of_{of}"), [id_]).fetchall())
+    messages = _messages(cursor, cursor.execute(sql(f"read.messages_of_{of}"), [id_]).fetchall())
+    items: list[tuple[int, MessageDetail | CallDetail]] = [(message.position, message) for message in messages]
+    items += [(detail.call.position, detail) for detail in calls]
+    return tuple(item for _, item in sorted(items, key=lambda pair: pair[0]))
+
+
+def _messages(cursor: DuckDBPyConnection, rows: Sequence[Sequence[Any]]) -> list[MessageDetail]:
+    names = MessageDetail.__struct_fields__[:-1]
+    texts = load(cursor, (row[-2] for row in rows))
+    found = []
+    for *head, content, requests in rows:
+        values = dict(zip(names, head, strict=True))
+        values["text"] = texts.get(content, values["text"])
+        values["requests"] = msgspec.json.decode(requests)
+        found.append(msgspec.convert(values, MessageDetail))
+    return found
+
+
+def _version(row: Sequence[Any]) -> ToolVersion:
+    values = dict(zip(ToolVersion.__struct_fields__, row, strict=True))
+    for name in ("input_schema", "annotations"):
+        values[name] = None if values[name] is None else msgspec.json.decode(values[name])
+    return ToolVersion(**values)
