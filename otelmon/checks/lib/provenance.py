@@ -1,0 +1,125 @@
+"""Where the arguments of a call came from: one index of seen values per conversation, read in order."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+from weakref import WeakKeyDictionary
+
+import msgspec
+
+from otelmon.checks.lib.provenance_index import Found, Index, SourceKind
+from otelmon.checks.lib.provenance_match import match
+from otelmon.checks.lib.provenance_roles import Role, leaves, role_of, schema_at
+from otelmon.checks.view import View
+from otelmon.vocabulary.event import (
+    AssistantMessage,
+    ContextMessage,
+    Event,
+    SystemMessage,
+    ToolCall,
+    ToolDefinition,
+    UserMessage,
+)
+
+Source = Literal[SourceKind, "none"]
+_CONTACT: frozenset[Role] = frozenset(("id", "code", "email", "phone", "url"))
+
+
+class Lineage(msgspec.Struct, frozen=True):
+    """Where one argument came from.
+
+    `path` in the arguments; `role` what the argument is for; `source` what kind of text had it
+    ("none": nothing did), `position` the event that had it first, None for constants;
+    `transformation` how the value was derived ("verbatim" when it was not); `sure` false when the
+    match, or its absence, rests on a rule of thumb (a sum, a range of days, no stated date).
+    """
+
+    path: str
+    value: Any
+    role: Role
+    source: Source
+    position: int | None = None
+    transformation: str = "verbatim"
+    sure: bool = True
+
+
+_REMEMBERED: WeakKeyDictionary[View, dict[str, tuple[Lineage, ...]]] = WeakKeyDictionary()
+
+
+def lineage(call: ToolCall, view: View) -> tuple[Lineage, ...]:
+    """The lineage of every scalar argument of a call, in the order of the arguments."""
+    known = _REMEMBERED.get(view)
+    if known is None:
+        known = _REMEMBERED[view] = _walk(view)
+    return known.get(call.key, ())
+
+
+def _walk(view: View) -> dict[str, tuple[Lineage, ...]]:
+    """Read the conversation once, in order: look up each call's arguments, then learn its result."""
+    index = Index()
+    found: dict[str, tuple[Lineage, ...]] = {}
+    for event in view.events:
+        if isinstance(event, ToolCall):
+            found[event.key] = _trace(event, view, index)
+            _learn_call(event, found[event.key], index)
+        else:
+            _learn_message(event, view, index)
+    return found
+
+
+def _trace(call: ToolCall, view: View, index: Index) -> tuple[Lineage, ...]:
+    if not isinstance(call.arguments, dict):
+        return ()
+    tool = view.tool(call)
+    schema = tool.input_schema if tool else None
+    lines: list[Lineage] = []
+    for path, name, value in leaves(call.arguments):
+        role = role_of(name, value, schema_at(schema, path))
+        if role == "constant":
+            lines.append(Lineage(path, value, role, "schema"))
+        elif role in ("free", "setting", "generated"):
+            lines.append(Lineage(path, value, role, "composed"))
+        else:
+            hit = match(role, value, index, call.start_time_unix_nano) or _missing(role, index)
+            lines.append(Lineage(path, value, role, hit.source, hit.position, hit.transformation, hit.sure))
+    return tuple(lines)
+
+
+def _missing(role: Role, index: Index) -> Found:
+    """No source. Not sure of a day when nothing states today: the agent may have a clock of its own."""
+    return Found("none", None, "", role != "date" or index.today is not None)
+
+
+def _learn_message(event: Event, view: View, index: Index) -> None:
+    match event:
+        case UserMessage():
+            index.confirm(event.position)
+            index.learn(event.text, "user", event.position)
+        case SystemMessage():
+            index.learn(event.text, "system", event.position)
+        case ContextMessage():
+            index.learn(event.text, "context", event.position)
+        case AssistantMessage():
+            index.propose(event.text, event.position)
+        case ToolDefinition():
+            index.learn_definition(event)
+        case _:
+            principal = view.run_of(event).principal
+            if principal:
+                index.learn(principal, "run", event.position)
+
+
+def _learn_call(call: ToolCall, lines: tuple[Lineage, ...], index: Index) -> None:
+    """A result is a source of values. What a failed call merely echoes of its own is not."""
+    invented = [line.value for line in lines if line.source in ("none", "tool_description")]
+    text = call.result_text if call.result_text is not None else ""
+    if not text and call.result is not None:
+        text = msgspec.json.encode(call.result).decode("utf-8", "replace")
+    if call.outcome != "succeeded":
+        text = " ".join(part for part in (text, call.error_message or "") if part)
+        index.learn(text, "result", call.position, except_values=invented)
+        return
+    index.learn(text, "result", call.position)
+    for line in lines:
+        if line.role not in _CONTACT or line.source not in ("none", "tool_description"):
+            index.learn(str(line.value), "argument", call.position)

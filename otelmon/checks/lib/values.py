@@ -1,0 +1,254 @@
+"""Values in text: what a text mentions, in forms that compare across formatting."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+import unicodedata
+from collections.abc import Iterator
+from datetime import date, timedelta
+from decimal import Decimal, InvalidOperation
+from functools import lru_cache
+from importlib.resources import files
+
+import msgspec
+
+MAX_TEXT = 400_000  # characters read of one text; the rest is a named gap ("truncated")
+MAX_WORD = 400  # longer chunks are blobs, not values
+
+_DATES = tomllib.loads((files("otelmon.checks") / "data" / "dates.toml").read_text("utf-8"))
+_MONTHS = {name: n for names in _DATES["months"].values() for n, name in enumerate(names, 1)} | {"sept": 9}
+_WEEKDAYS = {name: n for names in _DATES["weekdays"].values() for n, name in enumerate(names)}
+_RELATIVE: dict[str, int] = _DATES["relative"]
+_NUMBER_WORDS: dict[str, int] = _DATES["numbers"]
+_SPANS: dict[str, list[str]] = _DATES["spans"]
+
+_CHUNK = re.compile(r"""[^\s"'`{}\[\](),;<>|=*“”‘’«»\\]+""")
+_RUN = re.compile(r"[^\W_]+")
+_PIECES = re.compile(r"[:/?&@]+")
+_NUMBER = re.compile(r"(?<![\w.])(\d+(?:[.,'\u00a0 ]\d{3})*(?:[.,]\d+)?)(?:\s?([kKmM])(?![\w]))?(\s?%)?")
+_DIGIT_GROUPS = re.compile(r"\+?\d(?:[\s\-./()]{0,2}\d){4,}")
+_SPELLED = re.compile(r"(?<!\w)\w(?:[\s\-,.]{1,2}\w(?!\w)){3,}")
+_PREFIXED = re.compile(r"(?<!\w)([^\W\d_]{1,4})[ #]{1,2}(\d{2,})(?!\w)")
+_ISO = re.compile(r"(?<!\d)(\d{4})[-/.](\d{1,2})[-/.](\d{1,2})(?!\d)")
+_DMY = re.compile(r"(?<!\d)(\d{1,2})[/.\-](\d{1,2})[/.\-](\d{4}|\d{2})(?!\d)")
+_MONTH_NAME = "|".join(sorted(map(re.escape, _MONTHS), key=len, reverse=True))
+_MONTH_DAY = re.compile(
+    rf"(?<!\w)({_MONTH_NAME})\.?\s+(?:the\s+)?(\d{{1,2}})(?:st|nd|rd|th)?(?!\d)(?:,?\s+(?:of\s+)?(\d{{4}}))?"
+)
+_DAY_MONTH = re.compile(
+    rf"(?<!\d)(\d{{1,2}})(?:st|nd|rd|th|\.|º)?\s+(?:of\s+|de\s+|del\s+)?({_MONTH_NAME})(?!\w)\.?(?:,?\s+(?:of\s+|de\s+|del\s+)?(\d{{4}}))?"
+)
+_MONTH_ONLY = re.compile(rf"(?<!\w)({_MONTH_NAME})(?!\w)")
+_ORDINAL = re.compile(r"(?<!\d)(\d{1,2})(?:st|nd|rd|th)(?!\w)")
+_RANGE = re.compile(rf"(?<!\w)({_MONTH_NAME})\.?\s+\d{{1,2}}(?:st|nd|rd|th)?\s*(?:-|–|to|and|or)\s*(\d{{1,2}})(?!\d)")
+_YEAR = re.compile(r"(?<!\d)(19\d\d|20\d\d)(?!\d)")
+_DAYS_AWAY = re.compile(rf"(?<!\d)(\d{{1,3}})\s+(?:{'|'.join(_SPANS['days'])})(?!\w)")
+
+EMAIL = re.compile(r"[^\s@<>\"',;:]+@[^\s@<>\"',;:]+\.[^\W\d_]{2,}")
+URL = re.compile(r"(?:https?://|www\.)\S+", re.IGNORECASE)
+
+
+class Atoms(msgspec.Struct, frozen=True):
+    """The values one text mentions.
+
+    `words`: compact forms (lower case letters and digits) of chunks and their parts; `bare`: chunks
+    that are digits alone, without leading zeros; `numbers` canonical decimal text; `percents` the
+    same, of percentages; `dates` ISO text of full dates; `month_days` "MM-DD"; `days` of a month
+    named without one; `weekdays` 0 Monday; `relative` offsets from today in days.
+    """
+
+    words: frozenset[str] = frozenset()
+    bare: frozenset[str] = frozenset()
+    numbers: frozenset[str] = frozenset()
+    percents: frozenset[str] = frozenset()
+    dates: frozenset[str] = frozenset()
+    month_days: frozenset[str] = frozenset()
+    months: frozenset[int] = frozenset()
+    days: frozenset[int] = frozenset()
+    years: frozenset[int] = frozenset()
+    weekdays: frozenset[int] = frozenset()
+    relative: frozenset[int] = frozenset()
+    spans: frozenset[str] = frozenset()
+
+
+def fold(text: str) -> str:
+    """Lower case, compatible characters made equal, accents removed: `Núñez` -> `nunez`."""
+    decomposed = unicodedata.normalize("NFKD", text.casefold())
+    return "".join(c for c in decomposed if not unicodedata.combining(c)) if not text.isascii() else decomposed
+
+
+def compact(text: str) -> str:
+    """Letters and digits alone, folded: `#W-123` -> `w123`."""
+    return "".join(_RUN.findall(fold(text)))
+
+
+def runs(text: str) -> list[str]:
+    """The runs of letters and digits of a text, folded: `Mia_Li 3` -> `mia`, `li`, `3`."""
+    return _RUN.findall(fold(text))
+
+
+def decimal_text(value: Decimal) -> str:
+    """Canonical decimal text: `18.50` -> `18.5`, `4E+1` -> `40`."""
+    text = format(value, "f")
+    return (text.rstrip("0").rstrip(".") if "." in text else text) or "0"
+
+
+def to_decimal(value: object) -> Decimal | None:
+    """The number a JSON value is, money signs and separators removed; None when it is not one."""
+    if isinstance(value, bool) or value is None:
+        return None
+    if isinstance(value, (int, float)):
+        return _decimal(repr(value))
+    if not isinstance(value, str) or len(value) > 40:
+        return None
+    text = re.sub(r"^[^\d\-+.]{0,4}|[^\d]{0,4}$", "", value.strip())
+    forms = sorted(number_forms(text)) if re.fullmatch(r"[\d.,'\u00a0 +-]+", text) else []
+    return Decimal(forms[0]) if len(forms) == 1 else _decimal(text)
+
+
+def _decimal(text: str) -> Decimal | None:
+    try:
+        number = Decimal(text)
+    except InvalidOperation:
+        return None
+    return number if number.is_finite() and abs(number.adjusted()) < 30 else None
+
+
+def number_forms(text: str) -> set[str]:
+    """All numbers a written number can mean: `1,234` is 1234 and 1.234; `1.234,50` is 1234.5."""
+    digits = text.strip().lstrip("+")
+    plain = re.sub(r"[,'\u00a0 ]", "", digits)
+    european = re.sub(r"[.'\u00a0 ]", "", digits).replace(",", ".")
+    found = {_decimal(plain), _decimal(european) if "," in digits or digits.count(".") > 1 else None}
+    return {decimal_text(number) for number in found if number is not None}
+
+
+def as_date(value: str) -> date | None:
+    """The day of an ISO date or instant at the start of a value, else None."""
+    match = _ISO.match(value.strip())
+    return _date(*map(int, match.groups())) if match else None
+
+
+def any_date(value: str) -> frozenset[str]:
+    """ISO text of the full dates a short value can mean: `20/05/2024`, `May 20, 2024`."""
+    return atoms(value).dates if len(value) <= 60 else frozenset()
+
+
+def _date(year: int, month: int, day: int) -> date | None:
+    try:
+        return date(year, month, day)
+    except ValueError:
+        return None
+
+
+@lru_cache(maxsize=4096)
+def atoms(text: str) -> Atoms:
+    """The values a text mentions; linear in the text, remembered for texts seen lately."""
+    text = text[:MAX_TEXT]
+    folded = text.casefold()
+    words, bare = _words(text)
+    numbers, percents = _numbers(folded)
+    dates, month_days = _written_dates(folded)
+    tokens = set(_RUN.findall(folded))
+    numbers |= {str(_NUMBER_WORDS[t]) for t in tokens & _NUMBER_WORDS.keys()}
+    return Atoms(
+        words=frozenset(words),
+        bare=frozenset(bare),
+        numbers=frozenset(numbers),
+        percents=frozenset(percents),
+        dates=frozenset(dates),
+        month_days=frozenset(month_days),
+        months=frozenset(_MONTHS[m] for m in _MONTH_ONLY.findall(folded)),
+        days=frozenset(int(d) for d in _ORDINAL.findall(folded) if 1 <= int(d) <= 31),
+        years=frozenset(int(y) for y in _YEAR.findall(folded)),
+        weekdays=frozenset(_WEEKDAYS[t] for t in tokens & _WEEKDAYS.keys()),
+        relative=frozenset(_relative(folded, tokens)),
+        spans=frozenset(name for name, names in _SPANS.items() if tokens & set(names)),
+    )
+
+
+def _words(text: str) -> tuple[set[str], set[str]]:
+    words: set[str] = set()
+    bare: set[str] = set()
+    for chunk in set(_CHUNK.findall(text)):
+        if len(chunk) > MAX_WORD:
+            continue
+        parts = runs(chunk)
+        words.update(parts)
+        words.add("".join(parts))
+        if len(parts) == 1 and parts[0].isdigit():
+            bare.add(parts[0].lstrip("0") or "0")
+        if len(parts) > 1:
+            words.update(compact(piece) for piece in _PIECES.split(chunk))
+    for joined in _joined(text):
+        words.add(joined)
+    words.discard("")
+    return words, bare
+
+
+def _joined(text: str) -> Iterator[str]:
+    """Ids and phone numbers that are written in groups."""
+    for pattern in (_DIGIT_GROUPS, _SPELLED, _PREFIXED):
+        for match in pattern.finditer(text):
+            yield compact(match.group())
+
+
+def _numbers(text: str) -> tuple[set[str], set[str]]:
+    numbers: set[str] = set()
+    percents: set[str] = set()
+    for digits, suffix, percent in _NUMBER.findall(text):
+        if len(digits) > 30:
+            continue
+        forms = number_forms(digits)
+        if " " in digits or "\u00a0" in digits:
+            for piece in digits.split():
+                forms |= number_forms(piece)
+        if suffix:
+            factor = 1000 if suffix.lower() == "k" else 1_000_000
+            forms |= {decimal_text(Decimal(form) * factor) for form in forms}
+        numbers |= forms
+        if percent:
+            percents |= forms
+    return numbers, percents
+
+
+def _written_dates(text: str) -> tuple[set[str], set[str]]:
+    dates: set[str] = set()
+    month_days: set[str] = set()
+    for year, month, day in _ISO.findall(text):
+        _add(dates, _date(int(year), int(month), int(day)))
+    for first, second, year in _DMY.findall(text):
+        full = int(year) + (2000 if len(year) == 2 else 0)
+        _add(dates, _date(full, int(second), int(first)))
+        _add(dates, _date(full, int(first), int(second)))
+    named = [(m, d, y) for m, d, y in _MONTH_DAY.findall(text)]
+    named += [(m, d, y) for d, m, y in _DAY_MONTH.findall(text)]
+    named += [(m, d, "") for m, d in _RANGE.findall(text)]
+    for name, day, year in named:
+        if _date(2024, _MONTHS[name], int(day)):
+            month_days.add(f"{_MONTHS[name]:02d}-{int(day):02d}")
+            if year:
+                _add(dates, _date(int(year), _MONTHS[name], int(day)))
+    return dates, month_days
+
+
+def _add(dates: set[str], day: date | None) -> None:
+    if day:
+        dates.add(day.isoformat())
+
+
+def _relative(text: str, tokens: set[str]) -> set[int]:
+    offsets = {_RELATIVE[t] for t in tokens & _RELATIVE.keys()}
+    offsets |= {days for phrase, days in _RELATIVE.items() if " " in phrase and phrase in text}
+    for count in _DAYS_AWAY.findall(text):
+        offsets |= {int(count), -int(count)}
+    return offsets
+
+
+def shift(day: date, days: int) -> date | None:
+    """The day so many days later, None beyond the calendar."""
+    try:
+        return day + timedelta(days=days)
+    except OverflowError:
+        return None
