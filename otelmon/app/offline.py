@@ -65,16 +65,14 @@ class Checker:
         self._findings: dict[str, tuple[Finding, ...]] = {}
         self._records: dict[str, TraceRecord] = {}
         self._spans: set[tuple[str, str, str]] = set()
-        self._problems: list[Problem] = []
         self._sources: dict[str, str] = {}
 
     def add(self, world: World) -> None:
         """Add a world's spans or transcript."""
-        self._problems.extend(world.problems)
         if world.transcript is not None:
             self._feed(read_transcript(world.transcript, RECEIVED), world.source)
-        for request in world.requests:
-            self.add_spans(otlp.spans(request, RECEIVED), world.source)
+        if world.request is not None:
+            self.add_spans(otlp.spans(world.request, RECEIVED), world.source)
 
     def add_spans(self, spans: Iterable[Span], source: str = "") -> None:
         """Add spans, in any order."""
@@ -112,7 +110,6 @@ class Checker:
             tool_calls=sum(len(record.call_keys) for record in records),
             findings=sorted(found, key=lambda f: (f.event_time_unix_nano, f.rule_id, f.finding_id)),
             not_evaluable={rule_id: dict(sorted(n.items())) for rule_id, n in sorted(not_evaluable.items())},
-            problems=self._problems,
             sources=self._sources,
             check_errors=errors,
         )
@@ -129,11 +126,14 @@ class Checker:
 
 def check_paths(paths: Sequence[Path], laws: Laws, config: Config, together: bool = False) -> Report:
     """Judge files. Each file, and each line of a JSON-lines file, is a world of its own unless
-    `together` joins them. Raises InputError for a path that can not be opened."""
+    `together` joins them. What can not be read is in `problems`. Raises UserError for a path that can
+    not be opened."""
     report = Report()
     joined = Checker(laws, config)
     for path in paths:
-        for world in read_worlds(path):
+        for world in read_worlds(path, lambda _, problem: report.problems.append(problem)):
+            if world.message:
+                report.problems.append(Problem(world.source, world.message))
             if together:
                 joined.add(world)
                 continue

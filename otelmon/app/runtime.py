@@ -1,24 +1,181 @@
-"""The monitor in one process: bus, stages, doors and pages, started and stopped in the right order."""
+"""The monitor: bus, stages, doors and pages, started and stopped in the order that loses nothing."""
 
 from __future__ import annotations
 
 import logging
+import shutil
 import time
+import uuid
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 
+from duckdb import DuckDBPyConnection
+
+from otelmon import __version__
 from otelmon.app.laws import load_laws
 from otelmon.app.worker import Stage, Worker
 from otelmon.assemble.stage import AssembleStage
-from otelmon.bus import open_bus
+from otelmon.bus.open import open_bus
 from otelmon.bus.protocol import Bus, Outgoing
+from otelmon.detect.engine import Laws
 from otelmon.detect.ledger_stage import LedgerStage
 from otelmon.detect.stage import DetectStage
-from otelmon.receive.receiver import Packed, Receiver
+from otelmon.incidents.grouping import Grouping
+from otelmon.metrics.exporter import Exporter, Histogram, Readings
+from otelmon.receive.doors import Doors
+from otelmon.receive.receiver import Intake, Packed, Receiver
 from otelmon.store.database import Database
+from otelmon.store.stage import StoreStage
+from otelmon.store.verdicts import Change
 from otelmon.vocabulary.config import Config
+from otelmon.vocabulary.finding import SEVERITIES
 from otelmon.vocabulary.messages import RECORDS, SPANS, Account, encode
 
 log = logging.getLogger("otelmon")
 STAGES = ("receive", "assemble", "detect", "store")
+DATABASE = "otelmon.duckdb"
+
+
+class Monitor:
+    """Stages of one process. `start` raises what is wrong from the start; `stop` finishes requests,
+    then each stage in the order of the flow. `wall` gives nanoseconds since the epoch."""
+
+    def __init__(self, config: Config, stages: Sequence[str] = STAGES, wall: Callable[[], int] = time.time_ns) -> None:
+        self.config = config
+        self.stages = tuple(stages)
+        self.laws: Laws = load_laws(config)
+        self.database: Database | None = None
+        self.doors: Doors | None = None
+        self.workers: list[Worker] = []
+        self._wall = wall
+        self._counters: Counter[tuple[str, ...]] = Counter()
+        self._delays = Histogram()
+        self._bus: Bus | None = None
+        self._stack = ExitStack()
+        self.exporter = Exporter(self._readings, zero_series(self.laws))
+
+    # -- life ------------------------------------------------------------------------------------
+    def start(self) -> None:
+        """Open everything. On failure what was opened is closed again."""
+        try:
+            self._start()
+        except BaseException:
+            self.stop()
+            raise
+
+    def _start(self) -> None:
+        Path(self.config.data).mkdir(parents=True, exist_ok=True)
+        self._bus = bus = open_bus(self.config)
+        self._stack.callback(bus.close)
+        if "store" in self.stages:
+            self.database = Database.open(Path(self.config.data) / DATABASE, self.config.store)
+            self._stack.callback(self.database.close)
+        for name, make in self._makers(bus):
+            worker = Worker(name, make)
+            worker.start()
+            self.workers.append(worker)
+        if "receive" in self.stages:
+            receiver = Receiver(self.config.receive, self._publish, lambda key: bus.partition_of(SPANS, key), self._wall, self._account)  # fmt: skip
+            self.doors = Doors(receiver)
+
+    def _makers(self, bus: Bus) -> Iterable[tuple[str, Callable[[], Stage]]]:
+        if self.database is not None:
+            yield "store", lambda: self._make_store(bus)
+        if "detect" in self.stages:
+            yield "ledger", lambda: LedgerStage(bus, self.laws, self.config, self._wall)
+            yield "detect", lambda: DetectStage(bus, self.laws, self.config, self._wall)
+        if "assemble" in self.stages:
+            yield "assemble", lambda: AssembleStage(bus, self.config, self._wall)
+
+    def _make_store(self, bus: Bus) -> Stage:
+        if self.database is None:
+            raise RuntimeError("the store stage runs without a database")
+        grouping = Grouping(self.config.incidents)
+
+        def hook(connection: DuckDBPyConnection, changes: Sequence[Change]) -> None:
+            grouping(connection, changes)
+            self._count(changes)
+
+        return StoreStage(bus, self.database, self.config.store, self._wall, hook)
+
+    def stop(self) -> None:
+        """Doors first, then the stages in the order of the flow, so that what came in goes as far as
+        it can; what does not is durable and is taken up at the next start."""
+        if self.doors is not None:
+            self.doors.close()
+        for worker in reversed(self.workers):
+            worker.stop()
+        self._stack.close()
+
+    # -- receive ---------------------------------------------------------------------------------
+    def _publish(self, messages: Sequence[Packed], received_unix_nano: int) -> None:
+        if self._bus is None:
+            raise RuntimeError("published before the bus was opened")
+        self._bus.publish(SPANS, [Outgoing(m.key, m.value, received_unix_nano, partition=m.partition) for m in messages])
+
+    def _account(self, intake: Intake) -> None:
+        """Count a request. What was refused is kept durably too: counters are gone after a kill."""
+        outcome = intake.refused or "accepted"
+        self._counters["requests", intake.signal, outcome] += 1
+        self._counters["received_bytes",] += intake.body_bytes
+        if intake.signal == "traces":
+            self._counters["spans_received",] += intake.received
+        for reason, number in intake.rejected.items():
+            self._counters["spans_rejected", reason] += number
+        if intake.rejected and self._bus is not None:
+            account = Account(
+                id=f"receive:{uuid.uuid4().hex}",
+                stage="receive",
+                received=intake.received,
+                rejected=intake.rejected,
+                observed_unix_nano=intake.observed_unix_nano,
+            )
+            self._bus.publish(RECORDS, [Outgoing(account.id, encode(account), intake.observed_unix_nano)])
+
+    # -- health and metrics ----------------------------------------------------------------------
+    def problems(self) -> list[str]:
+        """What is wrong now, a line each; empty when all is well."""
+        found = [f"{w.name}: {w.error or 'stopped'}" for w in self.workers if not w.healthy]
+        if self.database is not None and self.database.full:
+            found.append(f"store: the disk of {self.config.data} is nearly full; intake stops until there is room")
+        return found
+
+    def _count(self, changes: Sequence[Change]) -> None:
+        for change in changes:
+            finding = change.finding
+            self._counters["findings", finding.rule_id, finding.severity, finding.status] += 1
+            if finding.status == "open" and change.is_new:
+                self._delays.observe(max(0, self._wall() - change.observed_unix_nano) / 1e9)
+
+    def _readings(self) -> Readings:
+        counters: Counter[tuple[str, ...]] = self._counters.copy()
+        gauges: dict[tuple[str, ...], float] = {("build_info", __version__, self.laws.rules.version): 1}
+        for worker in self.workers:
+            counters.update(worker.counters())
+            gauges["up_stage", worker.name] = float(worker.healthy)
+            for name, value in worker.stats().items():
+                gauges[("lag_messages", worker.name) if name == "lag" else (name,)] = value
+        if self.database is not None:
+            gauges.update(self._store_gauges())
+        return Readings(counters, gauges, self._delays)
+
+    def _store_gauges(self) -> dict[tuple[str, ...], float]:
+        folder = Path(self.config.data)
+        gauges: dict[tuple[str, ...], float] = {("disk_free_bytes",): shutil.disk_usage(folder).free}
+        file = folder / DATABASE
+        gauges["store_bytes",] = file.stat().st_size if file.exists() else 0
+        return gauges
+
+
+def zero_series(laws: Laws) -> dict[str, list[tuple[str, ...]]]:
+    """Label sets that exist from the start: an alert on an increase must see the first one."""
+    rules = sorted(laws.rules.rules)
+    return {
+        "findings": [(rule, severity, status) for rule in rules for severity in SEVERITIES for status in ("open", "retracted")],  # fmt: skip
+        "check_errors": [(rule,) for rule in rules],
+        "runs_closed": [(reason,) for reason in ("root", "idle", "span_limit", "evicted")],
+        "stage_restarts": [(stage,) for stage in ("assemble", "detect", "ledger", "store")],
+        "requests": [("traces", "accepted"), ("traces", "busy")],
+    }

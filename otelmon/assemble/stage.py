@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 from otelmon.assemble.readings import read_span
 from otelmon.assemble.traces import TraceTable
@@ -29,6 +30,7 @@ class AssembleStage:
         self._bus = bus
         self._wall = wall
         self._config = config.assemble
+        self._limits = config.receive
         self._tables: dict[int, TraceTable] = {}
         self._next: dict[int, int] = {}
         self._newest: dict[int, int] = {}
@@ -71,16 +73,15 @@ class AssembleStage:
         self._next[message.partition] = message.offset + 1
         self._newest[message.partition] = max(self._newest.get(message.partition, 0), message.time_unix_nano)
         try:
-            spans = read_message(message)
+            request = otlp.parse(message.value, content_type(message), self._limits)
         except InputError as error:
             self.counters["dead_letters", SPANS] += 1
             headers = (("topic", SPANS.encode()), ("reason", error.reason.encode()))
             dead.append(Outgoing(message.key, message.value, message.time_unix_nano, headers))
             return
-        mine, others = self._split(spans, message.partition)
+        mine, others = self._split(otlp.spans(request, message.time_unix_nano), message.partition)
         if others:
-            self.counters["strays",] += len(others)
-            strays.extend(self._send_on(message, others))
+            strays.extend(self._send_on(request, message.time_unix_nano, others))
         readings = [read_span(span, table.history(span.trace_id)) for span in mine]
         for reading in readings:
             self.counters["spans_read", reading.dialect] += 1
@@ -101,11 +102,16 @@ class AssembleStage:
                 others.add(span.trace_id)
         return mine, others
 
-    def _send_on(self, message: Delivered, trace_ids: set[str]) -> list[Outgoing]:
+    def _send_on(self, request: Any, received_unix_nano: int, trace_ids: set[str]) -> list[Outgoing]:
         """The spans of these traces, under the key they should have had."""
-        request = otlp.parse(message.value, content_type(message))
-        packed = otlp.messages(otlp.only_traces(request, trace_ids), lambda key: self._bus.partition_of(SPANS, key))
-        return [Outgoing(p.key, p.value, message.time_unix_nano, partition=p.partition) for p in packed]
+        for resource_spans in request.resource_spans:
+            for scope_spans in resource_spans.scope_spans:
+                kept = [span for span in scope_spans.spans if span.trace_id.hex() in trace_ids]
+                self.counters["strays",] += len(kept)
+                del scope_spans.spans[:]
+                scope_spans.spans.extend(kept)
+        packed = otlp.messages(request, lambda key: self._bus.partition_of(SPANS, key), self._limits.message_bytes)
+        return [Outgoing(p.key, p.value, received_unix_nano, partition=p.partition) for p in packed]
 
     def _outgoing(self, batches: Sequence[ReadingBatch | Handover]) -> list[Outgoing]:
         return [Outgoing(b.conversation_id, encode(b), _received(b) or self._wall()) for b in batches]
@@ -146,11 +152,6 @@ def content_type(message: Delivered) -> str:
         if name.lower() == CONTENT_TYPE:
             return value.decode("ascii", "replace")
     return JSON if message.value[:1] == b"{" else PROTOBUF
-
-
-def read_message(message: Delivered) -> list[Span]:
-    """The spans of one message. Raises InputError when it is not an OTLP request."""
-    return list(otlp.spans(otlp.parse(message.value, content_type(message)), message.time_unix_nano))
 
 
 def _received(batch: ReadingBatch | Handover) -> int:

@@ -15,6 +15,7 @@ import msgspec
 from otelmon.assemble.timeline import build
 from otelmon.detect.emission import TraceEmission, emit
 from otelmon.detect.engine import Judgement, Laws, judge
+from otelmon.detect.rates import count_closed
 from otelmon.vocabulary.config import AssembleConfig, DetectConfig
 from otelmon.vocabulary.event import EndReason, Run, Timeline
 from otelmon.vocabulary.messages import DetectInput, EffectBatch, Handover, ReadingBatch, TraceRecord, Verdict, encode
@@ -27,13 +28,14 @@ Clock = Callable[[int], int]  # partition -> now, in nanoseconds of recorded rec
 class Snapshot(msgspec.Struct, frozen=True):
     """One trace of a conversation, kept on the compacted memory topic so that the conversation
     survives a restart without reading its spans again. `effect_keys` are those last sent to the
-    ledger, so that later withdrawals stay possible."""
+    ledger, so that later withdrawals stay possible; `closed` are its runs that were closed and why."""
 
     conversation_id: str
     trace_id: str
     epoch: int
     readings: tuple[Reading, ...]
     effect_keys: tuple[str, ...]
+    closed: dict[str, EndReason]
 
 
 class Output(msgspec.Struct):
@@ -107,6 +109,7 @@ class ConversationTable:
             readings=snapshot.readings,
         )
         conversation = self._add(batch, partition, None, size)
+        conversation.closed.update(snapshot.closed)
         trace = conversation.traces[snapshot.trace_id]
         trace.saved = True
         trace.emission.effect_keys = set(snapshot.effect_keys)
@@ -219,10 +222,9 @@ class ConversationTable:
         if news:
             conversation.closed.update(news)
             timeline = self._build(conversation)
-            for reason in news.values():
-                self.counters["runs_closed", reason] += 1
         conversation.runs = timeline.runs
         judgement = judge(timeline, self.laws)
+        count_closed(self.counters, judgement, news)
         for rule_id, times in judgement.check_errors.items():
             self.counters["check_errors", rule_id] += times
         self._emit(conversation, judgement, output)
@@ -248,6 +250,7 @@ class ConversationTable:
                 trace.epoch,
                 tuple(trace.readings[key] for key in sorted(trace.readings)),
                 tuple(sorted(trace.emission.effect_keys)),
+                {run.run_id: conversation.closed[run.run_id] for run in conversation.runs if run.trace_id == trace_id},
             )
             output.memory.append((conversation.conversation_id, trace_id, snapshot))
             trace.saved = True

@@ -133,8 +133,8 @@ def _effects(trace_id: str, epoch: int, part: _Parts, emission: TraceEmission) -
         digests[key] = digest((epoch, entries))
         if emission.effect_digests.get(key) != digests[key]:
             batches.append(EffectBatch(effect_key=key, trace_id=trace_id, epoch=epoch, entries=tuple(entries)))
-    for key in sorted(emission.effect_keys - digests.keys()):
-        batches.append(EffectBatch(effect_key=key, trace_id=trace_id, epoch=epoch, entries=()))
+    gone = sorted(emission.effect_keys - digests.keys())
+    batches.extend(EffectBatch(effect_key=key, trace_id=trace_id, epoch=epoch, entries=()) for key in gone)
     emission.effect_keys, emission.effect_digests = set(digests), digests
     return batches
 
