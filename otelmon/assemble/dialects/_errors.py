@@ -53,7 +53,9 @@ def error_message(span: Span) -> str | None:
     """What the failure said, without its traceback."""
     exception = exception_of(span)
     text = (exception[1] if exception else "") or (span.status_message if span.status_code == 2 else "")
-    return text.split(_TRACEBACK)[0].strip() or None
+    text = text.split(_TRACEBACK)[0].strip()
+    # A bare exception leaves only its own name: "TimeoutError:", "TimeoutError()".
+    return None if not text or (exception and text.rstrip(":()' ") == exception[0].rpartition(".")[2]) else text
 
 
 def signals(span: Span, result_text: str | None = None, extra: Iterable[str] = ()) -> tuple[str, ...]:

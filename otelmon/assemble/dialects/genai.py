@@ -130,10 +130,11 @@ def starts_at_first_turn(attributes: Attributes, entered: Batch) -> bool:
 
 def _with_details(span: Span) -> Attributes:
     """Attributes of the span, completed from the event that may carry the content instead."""
+    attributes = span.attributes
     for event in span.events:
         if event.name == _DETAILS:
-            return {**event.attributes, **span.attributes}
-    return span.attributes
+            attributes = {**event.attributes, **attributes}
+    return attributes
 
 
 def _pick(attributes: Attributes, keys: tuple[str, ...]) -> Any:
@@ -182,10 +183,10 @@ def message_batch(span: Span, key: str, value: Any, history: History, read_item:
 
 
 def without_finished_requests(messages: list[Message], item: Any) -> list[Message]:
-    """An agent's answer that also lists the calls of the whole run asks for none of them."""
+    """An agent's answer that also lists the calls and results of the whole run is only the answer."""
     if not isinstance(item, dict) or item.get("finish_reason") != "stop":
         return messages
-    return [make(m.role, m.text) if m.requests and m.text else m for m in messages]
+    return [make(m.role, m.text) if m.requests and m.text else m for m in messages if m.role == "assistant"]
 
 
 def _final(attributes: Attributes, history: History) -> Batch:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import msgspec
@@ -20,7 +21,7 @@ from otelmon.assemble.dialects._fields import (
 from otelmon.assemble.dialects._messages import blocks_text, from_item, make
 from otelmon.assemble.dialects._wrappers import unwrap
 from otelmon.assemble.history import Batch, History
-from otelmon.assemble.values import Decoded, compact
+from otelmon.assemble.values import Decoded, compact, parse_repr
 from otelmon.vocabulary.reading import Message, Reading, RequestedCall
 from otelmon.vocabulary.span import Attributes, Span
 
@@ -32,7 +33,8 @@ _INPUT, _OUTPUT = "llm.input_messages.", "llm.output_messages."
 _TOOLS = "llm.tools."
 _SESSION = ("session_id", "conversation_id", "thread_id")
 _ANSWER_TOOL = "final_answer"
-_QUESTION_KEYS = ("input", "query", "question", "prompt")
+_PYTHON_OBJECT = re.compile(r"^[A-Za-z_][\w.]*\(|^None$")
+_QUESTION_KEYS = ("task", "input", "query", "question", "prompt")
 _ANSWER_KEYS = ("raw", "output", "answer", "response", "result", "text")
 
 
@@ -166,8 +168,11 @@ def _message(row: dict[str, Any], by_tool: bool) -> list[Message]:
     legacy = row.get("message.function_call_name")
     if legacy is not None:
         calls.append({"name": legacy, "arguments": row.get("message.function_call_arguments_json")})
+    role = row.get("message.role")
+    if by_tool and role in ("tool-call", "tool-response"):
+        return _step(role, _text(content))
     item = {
-        "role": row.get("message.role"),
+        "role": role,
         "content": content,
         "tool_calls": calls,
         "tool_call_id": row.get("message.tool_call_id"),
@@ -175,6 +180,24 @@ def _message(row: dict[str, Any], by_tool: bool) -> list[Message]:
     }
     messages = from_item(item)
     return [_answered(m) for m in messages] if by_tool else messages
+
+
+def _text(content: Any) -> str:
+    if isinstance(content, list):
+        return "\n".join(p["text"] for p in content if isinstance(p.get("text"), str))
+    return content if isinstance(content, str) else ""
+
+
+def _step(role: str, text: str) -> list[Message]:
+    """smolagents writes calls and results into its history as text, calls as a Python list."""
+    _, _, body = text.partition("\n")
+    if role == "tool-response":
+        return from_item({"role": "tool", "content": body or text})
+    try:
+        calls = parse_repr(body)
+    except ValueError:
+        calls = []
+    return from_item({"role": "assistant", "tool_calls": calls}) if calls else [make("assistant", text)]
 
 
 def _content(part: dict[str, Any]) -> dict[str, Any]:
@@ -214,7 +237,7 @@ def _read_agent(span: Span, history: History, kind: str) -> Reading:
         entered = history.send(_exchanged(attributes.get("input.value"), "user"))
     if not left.digests:
         left = history.send(_exchanged(attributes.get("output.value"), "assistant"))
-    name = first_text(attributes, "graph.node.id") or span.name if kind == "AGENT" else None
+    name = first_text(attributes, "graph.node.id") or span.name.removesuffix(".run") if kind == "AGENT" else None
     return msgspec.structs.replace(
         _base(span, "agent", name),
         input=entered.digests,
@@ -223,12 +246,16 @@ def _read_agent(span: Span, history: History, kind: str) -> Reading:
     )
 
 
+def _is_prose(value: str) -> bool:
+    return value[:1] not in ("", "{", "[") and not _PYTHON_OBJECT.match(value)
+
+
 def _exchanged(value: Any, role: Any) -> list[Message]:
     """The question or the answer in an agent span's value: plain text, a list of messages (its last
     one of that role), or an object with one text that can be it."""
     found = structured(value)
     if found is None:
-        return [make(role, value)] if isinstance(value, str) and value and value[:1] not in ("{", "[") else []
+        return [make(role, value)] if isinstance(value, str) and _is_prose(value) else []
     if isinstance(found, str):
         return [make(role, found)] if found else []
     if not isinstance(found, dict):
