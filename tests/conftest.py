@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.services.kafka import kafka_server as kafka_server
+
 DATA = os.environ.get("OTELMON_DATA", "")
 
 

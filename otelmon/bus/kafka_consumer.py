@@ -9,6 +9,7 @@ from typing import Any
 
 from kafka import ConsumerRebalanceListener, KafkaConsumer, OffsetAndMetadata, TopicPartition
 from kafka import errors as kafka_errors
+from kafka.coordinator.assignors.cooperative_sticky import CooperativeStickyAssignor
 
 from otelmon.bus.kafka_client import request_bytes, settings, unreachable
 from otelmon.bus.murmur2 import key_text
@@ -46,6 +47,7 @@ def raw_consumer(config: KafkaConfig, group: str | None) -> KafkaConsumer:
         enable_auto_commit=False,
         auto_offset_reset="earliest",
         allow_auto_create_topics=False,
+        partition_assignment_strategy=(CooperativeStickyAssignor,),
         session_timeout_ms=config.session_timeout_ms,
         heartbeat_interval_ms=beat,
         fetch_max_wait_ms=200,
@@ -78,6 +80,7 @@ class KafkaConsumerMember:
             try:
                 batches = self._consumer.poll(timeout_ms=int(left * 1000), max_records=max_messages)
                 self._start_fresh(batches)
+                batches = {part: records for part, records in batches.items() if tuple(part) in self._owned}
             except kafka_errors.KafkaError as error:
                 self._survive(error)
                 time.sleep(min(_BACKOFF_SECONDS, left))

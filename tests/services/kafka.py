@@ -18,6 +18,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).resolve().parents[2]
 POM = ROOT / ".ci" / "kafka" / "pom.xml"
 VERSION = "4.1.2"
@@ -208,6 +210,15 @@ def running(port: int = 0) -> Iterator[KafkaServer]:
             server.stop()
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def kafka_server(request: pytest.FixtureRequest) -> Iterator[KafkaServer]:
+    """One broker for the whole test run. When a test fails, its log is kept in .cache/kafka-failed.log."""
+    with running() as server:
+        yield server
+        if request.session.testsfailed:
+            shutil.copy(server.log, ROOT / ".cache" / "kafka-failed.log")
 
 
 def main(arguments: list[str]) -> int:

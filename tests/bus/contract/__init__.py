@@ -1,0 +1,1 @@
+"""What every bus owes its stages."""

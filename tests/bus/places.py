@@ -1,0 +1,131 @@
+"""The two buses as tests open them: the same shape, another place to keep messages."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Protocol
+from uuid import uuid4
+
+from otelmon.bus.kafka import KafkaBus
+from otelmon.bus.protocol import Bus, Consumer, Delivered, Outgoing
+from otelmon.bus.spool import SpoolBus
+from otelmon.vocabulary.config import KafkaConfig, SpoolConfig
+
+PARTITIONS = 4
+PATIENCE = 30.0  # seconds after which a test gives up waiting
+
+
+class Place(Protocol):
+    """Somewhere a bus keeps its messages; may be opened again and again."""
+
+    def open(self) -> Bus: ...
+
+    def close(self) -> None: ...
+
+
+class SpoolPlace:
+    def __init__(self, folder: Path, config: SpoolConfig | None = None) -> None:
+        self._folder = folder
+        self._config = config or SpoolConfig(min_free_bytes=0)
+        self._bus: SpoolBus | None = None
+
+    def open(self) -> SpoolBus:
+        """Opens again what is there: a spool has one owner, so the earlier bus is closed."""
+        self.close()
+        self._bus = SpoolBus(self._folder, self._config, PARTITIONS)
+        return self._bus
+
+    def close(self) -> None:
+        if self._bus is not None:
+            self._bus.close()
+        self._bus = None
+
+
+class KafkaPlace:
+    def __init__(self, bootstrap: str) -> None:
+        self._config = KafkaConfig(bootstrap=bootstrap, partitions=PARTITIONS, session_timeout_ms=3000)
+        self._buses: list[KafkaBus] = []
+
+    def open(self) -> KafkaBus:
+        self._buses.append(KafkaBus(self._config))
+        return self._buses[-1]
+
+    def close(self) -> None:
+        for bus in self._buses:
+            bus.close()
+        self._buses.clear()
+
+
+class Notes:
+    """What a consumer was told about its partitions."""
+
+    def __init__(self, start: Callable[[str, int], int | None] = lambda topic, partition: None) -> None:
+        self.owned: set[tuple[str, int]] = set()
+        self.told: list[tuple[str, int]] = []
+        self._start = start
+
+    def assigned(self, topic: str, partition: int) -> int | None:
+        self.owned.add((topic, partition))
+        self.told.append(("assigned", partition))
+        return self._start(topic, partition)
+
+    def revoked(self, topic: str, partition: int) -> None:
+        self.owned.discard((topic, partition))
+        self.told.append(("revoked", partition))
+
+
+def fresh_topic() -> str:
+    """A topic no other test knows."""
+    return f"test.{uuid4().hex}"
+
+
+def fresh_group() -> str:
+    """A group no other test knows."""
+    return f"group.{uuid4().hex}"
+
+
+def message(key: str, value: bytes = b"v", milliseconds: int = 1_700_000_000_000) -> Outgoing:
+    return Outgoing(key, value, milliseconds * 1_000_000)
+
+
+def subscribe(bus: Bus, topic: str, group: str, notes: Notes | None = None) -> Consumer:
+    notes = notes or Notes()
+    return bus.consumer([topic], group, notes.assigned, notes.revoked)
+
+
+def drain(consumer: Consumer, count: int, max_messages: int = 1000) -> list[Delivered]:
+    """Poll until so many messages are there."""
+    return drain_all([consumer], count, max_messages)
+
+
+def drain_all(consumers: Sequence[Consumer], count: int, max_messages: int = 1000) -> list[Delivered]:
+    """Poll several consumers in turn until they have so many messages together."""
+    found: list[Delivered] = []
+    deadline = time.monotonic() + PATIENCE
+    while len(found) < count and time.monotonic() < deadline:
+        for consumer in consumers:
+            found.extend(consumer.poll(0.1, max_messages))
+    assert len(found) >= count, f"only {len(found)} of {count} messages came"
+    return found
+
+
+def settle(consumers: Sequence[Consumer], done: Callable[[], bool]) -> list[Delivered]:
+    """Poll in turn until the condition holds; what came meanwhile."""
+    found: list[Delivered] = []
+    deadline = time.monotonic() + PATIENCE
+    while not done() and time.monotonic() < deadline:
+        for consumer in consumers:
+            found.extend(consumer.poll(0.1))
+    assert done(), "the group did not settle"
+    return found
+
+
+def next_offsets(messages: Sequence[Delivered]) -> dict[tuple[str, int], int]:
+    """What to commit after these messages."""
+    offsets: dict[tuple[str, int], int] = {}
+    for item in messages:
+        part = (item.topic, item.partition)
+        offsets[part] = max(offsets.get(part, 0), item.offset + 1)
+    return offsets
