@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import get_args
-
 from otelmon.checks.registry import On
 from otelmon.checks.view import View
 from otelmon.rules.model import Need, Rule
-from otelmon.vocabulary.event import Event, NotEvaluable, Run, ToolCall, UserMessage
+from otelmon.vocabulary.event import Event, NotEvaluable, Run, ToolCall
 from otelmon.vocabulary.reading import Fidelity
 
 _HIDDEN: dict[Fidelity, NotEvaluable] = {"absent": "content_off", "hashed": "hashed", "truncated": "truncated"}
-REASONS: tuple[NotEvaluable, ...] = get_args(NotEvaluable)
 
 
 def unmet(rule: Rule, kind: On, event: Event, view: View) -> NotEvaluable | None:
@@ -32,7 +29,7 @@ def _reason(need: Need, kind: On, event: Event, view: View) -> NotEvaluable | No
     if need == "catalogue":
         return "no_catalogue" if view.tools_in_force(event.run_id).source == "none" else None
     if need == "user_text":
-        return None if any(_is_user(e, event, kind) for e in view.events) else _gap(run, "content_off")
+        return None if _has_user_text(kind, event, view) else _gap(run, "content_off")
     if need == "final_message":
         return None if view.final_message(event.run_id) else _gap(run, "incomplete_run")
     if need == "context_complete":
@@ -40,9 +37,10 @@ def _reason(need: Need, kind: On, event: Event, view: View) -> NotEvaluable | No
     return None  # run_end: such rules are only asked about runs that are over
 
 
-def _is_user(candidate: Event, event: Event, kind: On) -> bool:
-    """A message of the user that the anchor can rest on: one that came before it."""
-    return isinstance(candidate, UserMessage) and (kind == "run" or candidate.position < event.position)
+def _has_user_text(kind: On, event: Event, view: View) -> bool:
+    """True when the anchor can rest on something the user said: a message before it."""
+    first = next(view.user_messages(), None)
+    return first is not None and (kind == "run" or first.position < event.position)
 
 
 def _gap(run: Run, otherwise: NotEvaluable) -> NotEvaluable:
