@@ -92,7 +92,8 @@ class Monitor:
     def _make_store(self, bus: Bus) -> Stage:
         if self.database is None:
             raise RuntimeError("the store stage runs without a database")
-        grouping = Grouping(self.config.incidents)
+        silent = frozenset(rule.id for rule in self.laws.rules.rules.values() if rule.status == "test")
+        grouping = Grouping(self.config.incidents, silent)
 
         def hook(connection: DuckDBPyConnection, changes: Sequence[Change]) -> None:
             grouping(connection, changes)
@@ -145,8 +146,10 @@ class Monitor:
     def _count(self, changes: Sequence[Change]) -> None:
         for change in changes:
             finding = change.finding
-            self._counters["findings", finding.rule_id, finding.severity, finding.status] += 1
-            if finding.status == "open" and change.is_new:
+            if change.kind != "updated":
+                status = "retracted" if change.kind == "retracted" else "open"
+                self._counters["findings", finding.rule_id, finding.severity, status] += 1
+            if change.kind == "new":
                 self._delays.observe(max(0, self._wall() - change.observed_unix_nano) / 1e9)
 
     def _readings(self) -> Readings:
