@@ -10,18 +10,16 @@ import msgspec
 
 from otelmon.checks.lib.expressions import expression_mistakes
 from otelmon.rules.shapes import Keys
-from otelmon.rules.yaml_source import Source, problems_of, read_yaml, value_at
+from otelmon.rules.yaml_source import Source, problems_of, read_yaml, refuse_if, value_at
 from otelmon.vocabulary.catalogue import Catalogue, Policy, Tool
-from otelmon.vocabulary.errors import Problem, UserError
+from otelmon.vocabulary.errors import Problem
 from otelmon.vocabulary.finding import SEVERITIES
 
 
 def load_catalogue(path: Path) -> Catalogue:
     """The catalogue of a file. Raises UserError with every mistake, each with its position."""
     source = read_yaml(path)
-    problems = list(catalogue_problems(source, ()))
-    if problems:
-        raise UserError(*problems)
+    refuse_if(catalogue_problems(source, ()))
     return msgspec.convert(source.data, Catalogue)
 
 

@@ -8,7 +8,7 @@ refused; an alias stands for what it names, within a bound. JSON is read by the 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -22,6 +22,7 @@ T = TypeVar("T")
 
 MAX_DEPTH = 64
 MAX_VALUES = 200_000
+MAX_DIGITS = 40  # a longer run of digits is no number that anybody counts with
 _INTEGER = re.compile(r"[-+]?(0|[1-9][0-9]*)\Z")
 _NUMBER = re.compile(r"[-+]?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?\Z")
 _ESCAPE = re.compile(
@@ -62,7 +63,7 @@ def read_yaml(path: Path, name: str | None = None) -> Source:
         ) from None
     except UnicodeDecodeError as error:
         raise UserError(
-            Problem(label, f"is not UTF-8 text (byte {error.start})", "UTF-8", "save it as UTF-8")
+            Problem(label, f"is not UTF-8 text (byte {error.start})", "expected UTF-8", "save it as UTF-8")
         ) from None
     return parse_yaml(text.removeprefix("\ufeff"), label)
 
@@ -85,10 +86,19 @@ def parse_yaml(text: str, name: str = "<text>") -> Source:
 def decode(source: Source, kind: type[T], path: Keys = ()) -> T:
     """The value at `path` as a `kind`. Raises UserError with every mistake, each with its position."""
     value = value_at(source.data, path)
-    problems = list(problems_of(source, value, kind, path))
-    if problems:
-        raise UserError(*problems)
+    refuse_if(problems_of(source, value, kind, path))
     return msgspec.convert(value, kind)
+
+
+def refuse_if(problems: Iterable[Problem]) -> None:
+    """Raises UserError with the problems in the order of the file, when there are any."""
+    found = sorted(dict.fromkeys(problems), key=_place)
+    if found:
+        raise UserError(*found)
+
+
+def _place(problem: Problem) -> tuple[int, ...]:
+    return tuple(int(part) for part in problem.where.rsplit(":", 2)[1:] if part.isdecimal())
 
 
 def problems_of(source: Source, value: Any, kind: Any, path: Keys = ()) -> Iterator[Problem]:
@@ -179,8 +189,8 @@ class _Reader:
 def _scalar(text: str) -> Any:
     if text.lower() in _WORDS and text in (text.lower(), text.upper(), text.capitalize()):
         return _WORDS[text.lower()]
-    if _INTEGER.match(text) and len(text) < 40:
-        return int(text)
+    if _INTEGER.match(text):
+        return int(text) if len(text) < MAX_DIGITS else text
     if _NUMBER.match(text):
         return float(text)
     return text
