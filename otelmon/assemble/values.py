@@ -27,7 +27,7 @@ _REDACTED = re.compile(r"^\s*[\[<_(*]{0,2}\s*(redacted|scrubbed)\b[^{}\n]{0,80}$
 _STARS = re.compile(r"^\*{3,}$")
 _HASHED = re.compile(r"^(hmac-)?sha256:[0-9a-f]{16,64}$")
 _CUT = re.compile(r"(\.\.\.|…|[\[<(][^\[\]<>()]{0,20}truncated[^\[\]<>()]{0,40}[\]>)])\s*$", re.IGNORECASE)
-_JSON_START = frozenset('{["-0123456789tfn')
+JSON_START = frozenset('{["-0123456789tfn')
 
 
 class IncompleteError(ValueError):
@@ -252,7 +252,7 @@ def decode_payload(text: str) -> Any:
     is just text."""
     value: Any = text
     for _ in range(MAX_LAYERS):
-        if not isinstance(value, str) or value.lstrip()[:1] not in _JSON_START:
+        if not isinstance(value, str) or value.lstrip()[:1] not in JSON_START:
             break
         try:
             value = parse_json(value)

@@ -15,7 +15,7 @@ _TIMEOUT_TYPE = re.compile(r"time[\W_]?d?[\W_]?out|deadline|ETIMEDOUT|-32001", r
 _TIMEOUT_TEXT = re.compile(
     r"\btime[ds]?[ -]?out\b|\bdeadline exceeded\b|\bETIMEDOUT\b|\bno response received\b", re.IGNORECASE
 )
-_TIMED_OUT_AFTER = re.compile(r"\btimed out after\b", re.IGNORECASE)
+_TIMED_OUT_AFTER = "imed out after "  # either case of its first letter; far cheaper than a regex
 _CANCELLED = re.compile(r"cancell?ed|AbortError|interrupted", re.IGNORECASE)
 _DENIED = re.compile(r"denied|rejected|PermissionDenied|ApprovalRejected", re.IGNORECASE)
 _PENDING = re.compile(r"ApprovalRequired|CallDeferred|GraphInterrupt", re.IGNORECASE)
@@ -58,11 +58,11 @@ def error_message(span: Span) -> str | None:
     return None if not text or (exception and text.rstrip(":()' ") == exception[0].rpartition(".")[2]) else text
 
 
-def signals(span: Span, result_text: str | None = None, extra: Iterable[str] = ()) -> tuple[str, ...]:
-    """The signals of a span, sorted. `extra`: what only the dialect knows, such as `is_error`."""
+def signals(span: Span, kind: str | None, result_text: str | None = None, extra: Iterable[str] = ()) -> tuple[str, ...]:
+    """The signals of a span, sorted. `kind` is its error type; `extra` is what only the dialect
+    knows, such as `is_error`."""
     found = set(extra)
     exception = exception_of(span)
-    kind = error_type(span)
     if span.status_code == 2:
         found.add("status_error")
     elif span.status_code == 1:
@@ -71,11 +71,12 @@ def signals(span: Span, result_text: str | None = None, extra: Iterable[str] = (
         found.add("error_type")
     if exception is not None:
         found.add("exception")
-    if kind == "timeout" or (result_text and _TIMED_OUT_AFTER.search(result_text[:_MAX_RESULT])):
+    if kind == "timeout" or (result_text and _TIMED_OUT_AFTER in result_text[:_MAX_RESULT]):
         found.add("timeout")
     if span.status_code == 2 and span.status_message.strip() == "Abandoned":
         found.add("abandoned")
-    found |= _by_type(f"{kind or ''} {exception[0] if exception else ''}")
+    if kind or exception:
+        found |= _by_type(f"{kind or ''} {exception[0] if exception else ''}")
     return tuple(sorted(found))
 
 

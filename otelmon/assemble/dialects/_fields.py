@@ -121,8 +121,7 @@ def reading(
 ) -> Reading:
     """The reading with the fields any span has; dialects give what only they know."""
     attributes = span.attributes
-    where = _resource.read(span.resource, attributes)
-    failed = error_type(span)
+    where = _resource.read(span.resource)
     return Reading(
         trace_id=span.trace_id,
         span_id=span.span_id,
@@ -135,7 +134,7 @@ def reading(
         end_time_unix_nano=span.end_time_unix_nano,
         received_unix_nano=span.received_unix_nano,
         status_error=span.status_code == 2,
-        error_type=failed,
+        error_type=error_type(span) if tool is None else tool.error_type,
         content=content,
         conversation_id=conversation or first_text(attributes, *CONVERSATION),
         agent_name=agent_name or first_text(attributes, *AGENT_NAME),
@@ -146,7 +145,7 @@ def reading(
         service_namespace=where.namespace,
         environment=where.environment,
         host=where.host,
-        trigger=where.trigger,
+        trigger=_resource.trigger_of(attributes) or where.trigger,
         tool=tool,
         http=http,
         response_id=first_text(attributes, *RESPONSE_ID),

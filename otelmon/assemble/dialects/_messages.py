@@ -30,6 +30,16 @@ _CALL = ("tool_call", "tool-call", "tool_use", "function_call", "toolCall")
 _RESPONSE = ("tool_call_response", "tool-result", "tool_result", "function_call_output", "toolResult", "tool-error")
 _SILENT = ("reasoning", "thinking", "redacted_thinking", "compaction", "step-start")
 _OUTPUTS = ("json", "text", "content", "error-text", "error-json")
+_MCP_RESULT = {
+    "content",
+    "isError",
+    "is_error",
+    "structuredContent",
+    "structured_content",
+    "resultType",
+    "_meta",
+    "meta",
+}
 _IMAGE = ("image", "image_url", "input_image")
 
 
@@ -89,33 +99,36 @@ def response(call_id: Any, payload: Any, name: Any = None, is_error: Any = None)
 
 
 def unwrap(payload: Any) -> tuple[str, bool | None]:
-    """(text the model saw, whether it was marked as an error) of a result value: content blocks of
-    MCP and Bedrock, Vercel outputs, LangChain tool messages; anything else as compact JSON."""
+    """(text the model saw, whether it was marked as an error) of a result value: the content of a
+    wrapper, anything else as compact JSON."""
     if isinstance(payload, str):
         return payload, None
     if payload is None:
         return "", None
+    return opened(payload) or (compact(payload), None)
+
+
+def opened(payload: Any) -> tuple[str, bool | None] | None:
+    """(text, error mark) in a wrapper: content blocks of MCP and Bedrock, Vercel outputs, LangChain
+    tool messages; None when the value is the payload itself."""
     if isinstance(payload, list):
-        return blocks_text(payload) or compact(payload), None
-    if isinstance(payload, dict):
-        return _unwrap_object(payload)
-    return compact(payload), None
-
-
-def _unwrap_object(payload: dict[str, Any]) -> tuple[str, bool | None]:
+        text = blocks_text(payload)
+        return (text, None) if text else None
+    if not isinstance(payload, dict):
+        return None
     kind = payload.get("type")
     if kind in _OUTPUTS and payload.keys() <= {"type", "value", "providerOptions"}:
         text, _ = unwrap(payload.get("value"))
         return text, True if kind.startswith("error") else None
     content = payload.get("content")
-    if isinstance(content, list) and payload.keys() <= {"content", "isError", "is_error", "structuredContent", "_meta", "meta", "structured_content", "resultType"}:  # fmt: skip
+    if isinstance(content, list) and payload.keys() <= _MCP_RESULT:
         failed = payload.get("isError", payload.get("is_error"))
         return blocks_text(content) or compact(payload), failed if isinstance(failed, bool) else None
     message = langchain_fields(payload)
     if message is not None and message.get("type") == "tool":
         text, _ = unwrap(message.get("content"))
         return text, message.get("status") == "error" or None
-    return compact(payload), None
+    return None
 
 
 def blocks_text(blocks: list[Any]) -> str:

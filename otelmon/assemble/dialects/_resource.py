@@ -15,7 +15,6 @@ _TRIGGER = (
     "job.id",
     "temporalWorkflowID",
     "faas.invocation_id",
-    "messaging.message.id",
     "cicd.pipeline.run.id",
 )
 
@@ -41,13 +40,27 @@ def _first(attributes: Attributes, keys: tuple[str, ...]) -> str:
     return ""
 
 
-def read(resource: Attributes, attributes: Attributes) -> Where:
-    """The place of a span; the trigger may be on the span or on its resource."""
-    return Where(
+# The last resource read: the spans of one request share it, so it is read once a request.
+_last: list[tuple[Attributes, Where]] = [({}, Where())]
+
+
+def read(resource: Attributes) -> Where:
+    """The place that a resource names."""
+    known, where = _last[0]
+    if known is resource:
+        return where
+    where = Where(
         name=_first(resource, ("service.name",)),
         namespace=_first(resource, ("service.namespace",)),
         version=_first(resource, ("service.version",)) or None,
         environment=_first(resource, _ENVIRONMENT),
         host=_first(resource, _HOST),
-        trigger=_first(attributes, _TRIGGER) or _first(resource, _TRIGGER) or None,
+        trigger=trigger_of(resource),
     )
+    _last[0] = (resource, where)
+    return where
+
+
+def trigger_of(attributes: Attributes) -> str | None:
+    """What started the work beside the conversation: a workflow, a job, a message."""
+    return _first(attributes, _TRIGGER) or None

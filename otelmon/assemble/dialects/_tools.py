@@ -8,8 +8,9 @@ import msgspec
 
 from otelmon.assemble.dialects._errors import error_message, error_type, signals
 from otelmon.assemble.dialects._fields import call_id_of, canonical_name, was_cut
-from otelmon.assemble.dialects._messages import langchain_fields, unwrap
+from otelmon.assemble.dialects._messages import langchain_fields, opened
 from otelmon.assemble.values import (
+    JSON_START,
     Decoded,
     IncompleteError,
     compact,
@@ -56,37 +57,29 @@ def result(span: Span, raw: Any) -> Result:
     stand_in = hidden(raw)
     if stand_in:
         return Result(raw, None, stand_in)
-    if raw[:1] in ("{", "[") and _cut_json(span, raw):
-        return Result(raw, None, "truncated")
-    value = decode_payload(raw)
-    if isinstance(value, str):
-        return Result(value, None, "decoded")
-    return _opened(value, raw)
-
-
-def _cut_json(span: Span, raw: str) -> bool:
     try:
-        parse_json(raw)
+        value = parse_json(raw) if raw[:1] in JSON_START else None
     except IncompleteError:
-        return was_cut(span, raw)
+        return Result(raw, None, "truncated" if was_cut(span, raw) else "exact")
     except ValueError:
-        return ends_in_cut_marker(raw)
-    return False
+        if raw[:1] in ("{", "[") and ends_in_cut_marker(raw):
+            return Result(raw, None, "truncated")
+        value = decode_payload(raw)
+    if isinstance(value, str):
+        return Result(value, decode_payload(value), "decoded")
+    return _opened(value, raw)
 
 
 def _opened(value: Any, raw: str | None) -> Result:
     """A decoded result without its wrapper; `raw` is the text it came from, None if structured."""
-    text, failed = unwrap(value) if isinstance(value, dict | list) else (compact(value), None)
-    if raw is not None and text == compact(value):
-        return Result(raw, value, "exact", failed)
-    call_id = None
+    wrapped = opened(value)
+    if wrapped is None:
+        return Result(compact(value) if raw is None else raw, value, "exact")
+    text, failed = wrapped
     message = langchain_fields(value)
-    if message is not None:
-        call_id = call_id_of(message.get("tool_call_id"))
+    call_id = None if message is None else call_id_of(message.get("tool_call_id"))
     inner = value.get("structuredContent") if isinstance(value, dict) else None
-    if inner is None:
-        inner = value if text == compact(value) else decode_payload(text)
-    return Result(text, inner, "exact" if raw is None and inner is value else "decoded", failed, call_id)
+    return Result(text, decode_payload(text) if inner is None else inner, "decoded", failed, call_id)
 
 
 def fields(
@@ -104,6 +97,7 @@ def fields(
     """Everything a tool span says of its call, signals of trouble included."""
     tool, prefix = canonical_name(name if name is not None else raw_name)
     marks = (*extra, "is_error") if returned.is_error else extra
+    failed = error_type(span)
     return ToolFields(
         name=tool,
         raw_name=raw_name,
@@ -114,9 +108,9 @@ def fields(
         result=returned.value,
         result_text=returned.text,
         result_fidelity=returned.fidelity,
-        error_type=error_type(span),
+        error_type=failed,
         error_message=error_message(span),
-        signals=signals(span, returned.text, marks),
+        signals=signals(span, failed, returned.text, marks),
         server=server or prefix,
         description=description,
     )
