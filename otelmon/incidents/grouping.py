@@ -40,12 +40,13 @@ class Grouping:
         for change in changes:
             if change.finding.finding_id in fold.member_of:
                 fold.known(change)
-            elif change.kind != "retracted" and self._speaks(change.finding):
+            elif self._speaks(change.finding):
                 fold.join(change)
         fold.write(connection)
 
     def _speaks(self, finding: Finding) -> bool:
-        return level(finding.severity) >= level(LOWEST) and finding.rule_id not in self._silent
+        grave = level(finding.severity) >= level(LOWEST)
+        return finding.status == "open" and grave and finding.rule_id not in self._silent
 
 
 class _Fold:

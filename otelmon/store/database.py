@@ -206,15 +206,16 @@ def _connect(file: Path, config: StoreConfig, threads: int) -> DuckDBPyConnectio
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
         return duckdb.connect(str(file), config=settings)
-    except duckdb.InvalidInputException as error:
+    except (duckdb.InvalidInputException, duckdb.ParserException) as error:
         raise UserError(
             Problem("store.memory_limit", first_line(error), "a size such as 2GB", "correct the configuration")
         ) from error
     except (duckdb.Error, OSError) as error:
-        _refuse(file, error)
+        refuse(file, error)
 
 
-def _refuse(file: Path, error: Exception) -> NoReturn:
+def refuse(file: Path, error: Exception) -> NoReturn:
+    """Raise UnreachableError that says who holds the file, or why it can not be opened."""
     held = _HOLDER.search(str(error))
     if held:
         raise UnreachableError(_in_use(file, held["pid"])) from error

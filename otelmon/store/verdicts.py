@@ -113,16 +113,13 @@ def _precedence(row: FindingRow) -> tuple[bool, str]:
 
 
 def _change(before: Finding | None, after: Finding, observed: int) -> Change | None:
-    if before == after:
+    is_open = after.status == "open"
+    if before == after or (before is None and not is_open):
         return None
-    was_open = before is not None and before.status == "open"
-    kind: ChangeKind
-    if after.status == "open":
-        kind = "new" if before is None else "updated" if was_open else "restored"
-    elif was_open:
-        kind = "retracted"
-    else:
-        return None
+    kind: ChangeKind = "new"
+    if before is not None:
+        was_open = before.status == "open"
+        kind = "updated" if was_open == is_open else "restored" if is_open else "retracted"
     return Change(kind, after, observed)
 
 
