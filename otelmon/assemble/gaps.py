@@ -1,0 +1,68 @@
+"""Why the context of a run is not complete: reasons that keep absence rules from judging it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from otelmon.assemble.gather import MessageTable
+from otelmon.assemble.order import Story
+from otelmon.assemble.runs import RunDraft
+from otelmon.vocabulary.event import AssistantMessage, Event, NotEvaluable, ToolCall, UserMessage
+from otelmon.vocabulary.reading import Reading
+
+_HIDDEN = ("absent", "hashed", "truncated")
+
+
+def gaps_of(run: RunDraft, events: Sequence[Event], table: MessageTable, story: Story) -> tuple[NotEvaluable, ...]:
+    """The gaps of one run, in a fixed order. `events`: those of the run."""
+    calls = [event for event in events if isinstance(event, ToolCall)]
+    found: list[NotEvaluable] = []
+    if _content_off(run, events, calls):
+        found.append("content_off")
+    if any(r.content == "hashed" for r in run.readings) or _fidelity("hashed", calls):
+        found.append("hashed")
+    keys = _keys(run.readings, table)
+    if _truncated(run, calls, table, keys):
+        found.append("truncated")
+    if _prior_turns_unseen(run, table, keys, run.run_id in story.unasked, bool(story.users)):
+        found.append("prior_turns_unseen")
+    if not run.root_seen or not any(isinstance(e, AssistantMessage) and e.final for e in events):
+        found.append("incomplete_run")
+    return tuple(found)
+
+
+def _content_off(run: RunDraft, events: Sequence[Event], calls: Iterable[ToolCall]) -> bool:
+    """Something of the run could not be seen at all. Arguments and results that messages filled in
+    are not missing."""
+    spoken = any(isinstance(e, AssistantMessage | UserMessage) for e in events)
+    if any(r.content == "off" for r in run.readings if r.kind == "model") or not spoken:
+        return True
+    return any(call.arguments_fidelity == "absent" for call in calls)
+
+
+def _fidelity(word: str, calls: Iterable[ToolCall]) -> bool:
+    return any(word in (call.arguments_fidelity, call.result_fidelity) for call in calls)
+
+
+def _truncated(run: RunDraft, calls: Iterable[ToolCall], table: MessageTable, keys: Iterable[int]) -> bool:
+    if any(r.content == "truncated" or r.dropped > 0 for r in run.readings) or _fidelity("truncated", calls):
+        return True
+    return any(message is not None and message.truncated for message in map(table.messages.__getitem__, keys))
+
+
+def _prior_turns_unseen(run: RunDraft, table: MessageTable, keys: set[int], unanswered: bool, asked: bool) -> bool:
+    """The history does not reach the first turn: messages are missing, a result stands without its
+    request, or nobody is known to have asked for anything."""
+    if not asked or unanswered or not table.missing.isdisjoint(keys):
+        return True
+    saw = [r for r in run.readings if r.kind == "model" and r.input]
+    return bool(saw) and not any(r.history_complete for r in saw)
+
+
+def _keys(readings: Iterable[Reading], table: MessageTable) -> set[int]:
+    keys: set[int] = set()
+    for reading in readings:
+        if reading.input or reading.output:
+            keys.update(table.keys(reading.input))
+            keys.update(table.keys(reading.output))
+    return keys

@@ -1,0 +1,93 @@
+"""From a bag of readings to one reading a span and one message a digest."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from otelmon.assemble.history import preferred
+from otelmon.assemble.runs import SpanKey, span_order
+from otelmon.assemble.values import stable_bytes
+from otelmon.vocabulary.reading import Message, Reading
+
+_pack = msgspec.msgpack.Encoder().encode
+
+
+def one_per_span(readings: Iterable[Reading]) -> list[Reading]:
+    """One reading per (trace, span), in clock order. Of conflicting contents the one that ended
+    last is kept, then the greater digest: never the one that came first."""
+    kept: dict[SpanKey, Reading] = {}
+    for reading in readings:
+        where = (reading.trace_id, reading.span_id)
+        other = kept.get(where)
+        if other is None or _newer(reading, other):
+            kept[where] = reading
+    return sorted(kept.values(), key=span_order)
+
+
+def _newer(one: Reading, other: Reading) -> bool:
+    if one is other:
+        return False
+    mine = (one.end_time_unix_nano, one.digest)
+    theirs = (other.end_time_unix_nano, other.digest)
+    # Equal digests differ at most in what was sent before: the messages they carry.
+    return mine > theirs if mine != theirs else _pack(one) > _pack(other)
+
+
+def conflicts(readings: Iterable[Reading]) -> int:
+    """Spans that came with more than one content."""
+    digests: dict[SpanKey, set[str]] = {}
+    for reading in readings:
+        digests.setdefault((reading.trace_id, reading.span_id), set()).add(reading.digest)
+    return sum(len(found) > 1 for found in digests.values())
+
+
+class MessageTable:
+    """Messages by digest, and a number per content: equal content under two digests (call ids or
+    encodings that differ between instrumentations) has one number."""
+
+    def __init__(self, readings: Iterable[Reading]) -> None:
+        by_digest: dict[str, Message] = {}
+        for reading in readings:
+            for message in reading.messages:
+                known = by_digest.get(message.digest)
+                same = known is None or known == message
+                by_digest[message.digest] = message if same or known is None else preferred(known, message)
+        self.messages: list[Message | None] = []
+        self.system: set[int] = set()
+        self.missing: set[int] = set()
+        self._numbers: dict[str, int] = {}
+        contents: dict[object, int] = {}
+        for digest in sorted(by_digest):
+            message = by_digest[digest]
+            number = contents.setdefault(_content(message), len(self.messages))
+            if number == len(self.messages):
+                self.messages.append(message)
+                if message.role == "system":
+                    self.system.add(number)
+            self._numbers[digest] = number
+
+    def keys(self, digests: Sequence[str]) -> tuple[int, ...]:
+        """The numbers of these messages; an unknown digest gets a number without a message."""
+        numbers = self._numbers
+        try:
+            return tuple(map(numbers.__getitem__, digests))
+        except KeyError:
+            return tuple([self._number(digest) for digest in digests])
+
+    def _number(self, digest: str) -> int:
+        number = self._numbers.get(digest)
+        if number is None:
+            number = self._numbers[digest] = len(self.messages)
+            self.messages.append(None)
+            self.missing.add(number)
+        return number
+
+
+def _content(message: Message) -> object:
+    requests = tuple(
+        (r.tool_name, r.arguments_text if r.arguments is None else stable_bytes(r.arguments)) for r in message.requests
+    )
+    responses = tuple(r.text.strip() for r in message.responses)
+    return (message.role, message.text.strip(), requests, responses)
