@@ -24,6 +24,7 @@ from otelmon.vocabulary.finding import Family, Severity
 
 HEADINGS = ("Meaning", "Impact", "Diagnosis", "Mitigation")
 _ID = re.compile(r"[a-z][a-z0-9_]{2,47}\Z")
+MAX_REPEAT = 1000
 _PROSE = ("tests", "title", "description", "runbook", "references", "false_positives")
 
 
@@ -70,9 +71,10 @@ def load_rules(
     rules: dict[str, Rule] = {}
     for rule in _read_all(folders, problems):
         if rule.id in rules:
-            problems.append(Problem(rule.path, f"rule {rule.id} is also in {rules[rule.id].path}", "each id once"))
+            problems.append(
+                Problem(rule.path, f"rule {rule.id} is also in {rules[rule.id].path}", "expected each id once")
+            )
         rules.setdefault(rule.id, rule)
-    problems.extend(_cross_problems(rules))
     rules = _override(rules, overrides or {}, origins or {}, problems)
     if problems:
         raise UserError(*problems)
@@ -125,6 +127,9 @@ def _file_problems(source: Source, stem: str) -> Iterator[Problem]:
     if not isinstance(data, dict):
         return
     yield from _id_problems(source, data.get("id"), stem)
+    for index, other in enumerate(_list(data.get("wins_over"))):
+        if other == data.get("id"):
+            yield source.problem(("wins_over", index), "wins_over names the rule itself", do="remove it")
     yield from _check_problems(source, data)
     yield from _tag_problems(source, data.get("tags"))
     yield from _runbook_problems(source, data.get("runbook"))
@@ -215,13 +220,15 @@ def _event_problems(source: Source, events: Any, path: Keys) -> Generator[Proble
             continue
         yield from problems_of(source, event, kind, (*path, index))
         repeat = event.get("repeat", 1)
+        if isinstance(repeat, int) and not 1 <= repeat <= MAX_REPEAT:
+            yield source.problem((*path, index, "repeat"), f"repeat is {repeat}", f"expected 1 to {MAX_REPEAT}")
         count += repeat if isinstance(repeat, int) else 1
     return count
 
 
 def _fires_problems(source: Source, fires: Any, path: Keys, count: int) -> Iterator[Problem]:
     for index, item in enumerate(_list(fires)):
-        positions = list(item) if isinstance(item, dict) else [item]
+        positions = list(item) if isinstance(item, dict) else [item] if isinstance(item, int) else []
         for position in positions:
             number = int(position) if str(position).isdecimal() else 0
             if not 1 <= number <= count:
@@ -232,14 +239,6 @@ def _fires_problems(source: Source, fires: Any, path: Keys, count: int) -> Itera
 
 def _list(value: Any) -> list[Any]:
     return value if isinstance(value, list) else []
-
-
-def _cross_problems(rules: Mapping[str, Rule]) -> Iterator[Problem]:
-    """What only shows with all rules together."""
-    for rule in rules.values():
-        for other in rule.wins_over:
-            if other == rule.id:
-                yield Problem(rule.path, f"wins_over names the rule itself ({other})", "", "remove it")
 
 
 def _override(

@@ -56,7 +56,7 @@ def _others(value: Any, choices: tuple[Any, ...]) -> list[Any]:
         return [n for n in dict.fromkeys((value * 2, value / 2, value + 1, value - 1)) if n != value]
     if isinstance(value, str):
         return [value + "-", ""] if value else ["x"]
-    if isinstance(value, list):
+    if isinstance(value, list | tuple):
         return [[]] if value else []
     if isinstance(value, dict):
         return [{}] if value else []

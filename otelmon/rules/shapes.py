@@ -33,7 +33,7 @@ class Mistake(msgspec.Struct, frozen=True):
 
 def mistakes(value: Any, kind: Any, path: Keys = ()) -> Iterator[Mistake]:
     """Every way in which `value` is not a `kind`: unknown, missing and mistyped parts, all at once."""
-    kind = without_none(kind) if value is not None else kind
+    kind = _branch(value, without_none(kind)) if value is not None else kind
     origin = get_origin(kind)
     if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
         yield from _struct_mistakes(value, kind, path)
@@ -73,6 +73,15 @@ def without_none(kind: Any) -> Any:
         return kind
     rest = [k for k in get_args(kind) if k is not type(None)]
     return rest[0] if len(rest) == 1 else kind
+
+
+def _branch(value: Any, kind: Any) -> Any:
+    """Of several types, the one that a map or a list can only mean."""
+    if get_origin(kind) in (Union, types.UnionType) and isinstance(value, dict | list):
+        wanted = "a map" if isinstance(value, dict) else "a list"
+        fitting = [branch for branch in get_args(kind) if words(branch) == wanted]
+        return fitting[0] if len(fitting) == 1 else kind
+    return kind
 
 
 def _struct_mistakes(value: Any, kind: type[msgspec.Struct], path: Keys) -> Iterator[Mistake]:
