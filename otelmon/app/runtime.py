@@ -22,16 +22,21 @@ from otelmon.bus.protocol import Bus, Outgoing
 from otelmon.detect.engine import Laws
 from otelmon.detect.ledger_stage import LedgerStage
 from otelmon.detect.stage import DetectStage
+from otelmon.incidents.actions import resolve_quiet
 from otelmon.incidents.grouping import Grouping
 from otelmon.metrics.exporter import Exporter, Histogram, Readings
 from otelmon.receive.doors import Doors
-from otelmon.receive.receiver import Intake, Packed, Receiver
+from otelmon.receive.pack import Packed
+from otelmon.receive.receiver import Intake, Receiver
 from otelmon.store.database import Database
+from otelmon.store.retention import Retention
 from otelmon.store.stage import StoreStage
 from otelmon.store.verdicts import Change
 from otelmon.vocabulary.config import Config
 from otelmon.vocabulary.finding import SEVERITIES
 from otelmon.vocabulary.messages import RECORDS, SPANS, Account, encode
+from otelmon.web.server import WebDoor
+from otelmon.web.site import Site
 
 log = logging.getLogger("otelmon")
 STAGES = ("receive", "assemble", "detect", "store")
@@ -48,6 +53,7 @@ class Monitor:
         self.laws: Laws = load_laws(config)
         self.database: Database | None = None
         self.doors: Doors | None = None
+        self.web: WebDoor | None = None
         self.workers: list[Worker] = []
         self._wall = wall
         self._counters: Counter[tuple[str, ...]] = Counter()
@@ -72,6 +78,10 @@ class Monitor:
         if "store" in self.stages:
             self.database = Database.open(Path(self.config.data) / DATABASE, self.config.store)
             self._stack.callback(self.database.close)
+        if self.config.web.listen:
+            site = Site(self.config, self.laws, self.database, self.exporter.text, self.problems, self._wall)
+            self.web = WebDoor(site)
+            self._stack.callback(self.web.close)
         for name, make in self._makers(bus):
             worker = Worker(name, make)
             worker.start()
@@ -99,7 +109,9 @@ class Monitor:
             grouping(connection, changes)
             self._count(changes)
 
-        return StoreStage(bus, self.database, self.config.store, self._wall, hook)
+        database = self.database
+        chores = (Retention(database, self.config.store), lambda now: resolve_quiet(database, self.config.incidents, now))
+        return StoreStage(bus, database, self.config.store, self._wall, hook, chores)
 
     def stop(self) -> None:
         """Doors first, then the stages in the order of the flow, so that what came in goes as far as
@@ -114,7 +126,9 @@ class Monitor:
     def _publish(self, messages: Sequence[Packed], received_unix_nano: int) -> None:
         if self._bus is None:
             raise RuntimeError("published before the bus was opened")
-        self._bus.publish(SPANS, [Outgoing(m.key, m.value, received_unix_nano, partition=m.partition) for m in messages])
+        self._bus.publish(
+            SPANS, [Outgoing(m.key, m.value, received_unix_nano, partition=m.partition) for m in messages]
+        )
 
     def _account(self, intake: Intake) -> None:
         """Count a request. What was refused is kept durably too: counters are gone after a kill."""
@@ -176,7 +190,9 @@ def zero_series(laws: Laws) -> dict[str, list[tuple[str, ...]]]:
     """Label sets that exist from the start: an alert on an increase must see the first one."""
     rules = sorted(laws.rules.rules)
     return {
-        "findings": [(rule, severity, status) for rule in rules for severity in SEVERITIES for status in ("open", "retracted")],  # fmt: skip
+        "findings": [
+            (rule, severity, status) for rule in rules for severity in SEVERITIES for status in ("open", "retracted")
+        ],
         "check_errors": [(rule,) for rule in rules],
         "runs_closed": [(reason,) for reason in ("root", "idle", "span_limit", "evicted")],
         "stage_restarts": [(stage,) for stage in ("assemble", "detect", "ledger", "store")],

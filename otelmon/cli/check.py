@@ -47,6 +47,6 @@ def command(
 
 def _exit_code(report: Report, fail_on: str) -> int:
     worst = max((level(finding.severity) for finding in report.findings), default=-1)
-    if worst >= SEVERITIES.index(fail_on):  # type: ignore[arg-type]
+    if worst >= SEVERITIES.index(fail_on):
         return ANSWER_NO
     return USAGE if report.problems else OK

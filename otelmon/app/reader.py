@@ -1,0 +1,107 @@
+"""How a command reads what was stored: from the running server, or from a database nobody serves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Protocol
+
+import httpx
+import msgspec
+
+from otelmon.app.runtime import DATABASE
+from otelmon.store.database import Database
+from otelmon.vocabulary.config import Config
+from otelmon.vocabulary.errors import Problem, UnreachableError, UserError
+from otelmon.web.changes import change_incident
+from otelmon.web.reads import READS, answer, params_of
+
+TIMEOUT_S = 30.0
+
+
+class Reader(Protocol):
+    """Answers reads of otelmon.web.reads by name, and changes incidents."""
+
+    def read(self, name: str, **given: object) -> Any: ...
+
+    def change(self, verb: str, incident_id: str, **given: str) -> None:
+        """`verb`: ack, resolve or label."""
+        ...
+
+
+class ServerReader:
+    """Asks a running server."""
+
+    def __init__(self, client: httpx.Client) -> None:
+        self._client = client
+
+    def read(self, name: str, **given: object) -> Any:
+        params = {k: str(v) for k, v in given.items() if v is not None}
+        params_of(name, params)
+        response = self._client.get(f"/api/v1/{name}", params=params)
+        if response.status_code == httpx.codes.NOT_FOUND:
+            return None
+        _raise_for(response)
+        return msgspec.json.decode(response.content, type=READS[name].result)
+
+    def change(self, verb: str, incident_id: str, **given: str) -> None:
+        headers = {"x-otelmon": "1"}
+        _raise_for(self._client.post(f"/api/v1/incidents/{incident_id}/{verb}", json=given, headers=headers))
+
+
+class FileReader:
+    """Opens the database itself: only while no server has it open."""
+
+    def __init__(self, database: Database, now: int) -> None:
+        self._database, self._now = database, now
+
+    def read(self, name: str, **given: object) -> Any:
+        return answer(self._database, name, {k: v for k, v in given.items() if v is not None})
+
+    def change(self, verb: str, incident_id: str, **given: str) -> None:
+        change_incident(self._database, verb, incident_id, self._now, given)
+
+
+def _raise_for(response: httpx.Response) -> None:
+    if response.is_success:
+        return
+    try:
+        text = str(response.json()["error"])
+    except (ValueError, KeyError, TypeError):
+        text = f"{response.request.url}: answered {response.status_code}"
+    raise UserError(Problem("server", text))
+
+
+def client_of(config: Config) -> httpx.Client:
+    """An HTTP client for the configured server."""
+    headers = {"authorization": f"Bearer {config.web.token}"} if config.web.token else {}
+    return httpx.Client(base_url=f"http://{config.web.listen}", headers=headers, timeout=TIMEOUT_S, trust_env=False)
+
+
+def server_answers(client: httpx.Client) -> bool:
+    """Whether an otelmon server listens there."""
+    try:
+        return "otelmon" in client.get("/healthz", timeout=3.0).headers.get("server", "")
+    except httpx.HTTPError:
+        return False
+
+
+@contextmanager
+def open_reader(config: Config, now: int) -> Iterator[Reader]:
+    """The running server when it answers, else the database in the data folder. Raises
+    UnreachableError when there is neither."""
+    with client_of(config) as client:
+        if server_answers(client):
+            yield ServerReader(client)
+            return
+    file = Path(config.data) / DATABASE
+    if not file.exists():
+        raise UnreachableError(
+            Problem(
+                str(file), f"no server answers on {config.web.listen}, and there is no database here",
+                "a running `otelmon serve`, or a data folder", "start it, or name the folder: --set data=FOLDER",
+            )
+        )  # fmt: skip
+    with Database.open(file, config.store) as database:
+        yield FileReader(database, now)

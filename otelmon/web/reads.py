@@ -1,0 +1,184 @@
+"""The reads of the API, by name: the same for the web, for the commands beside a running server, and
+for the commands on a database nobody serves."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import msgspec
+
+from otelmon.store import queries, results
+from otelmon.store.accounts import Totals, conservation
+from otelmon.store.database import Database
+from otelmon.store.snapshot import snapshot
+from otelmon.vocabulary.errors import Problem, UserError
+from otelmon.vocabulary.finding import Family, IncidentLabel, IncidentState, Severity
+
+
+class _Params(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    pass
+
+
+class Incidents(_Params, frozen=True, kw_only=True):
+    """`states` separated by commas; empty: all."""
+
+    states: str = ""
+    severity: Severity = "info"
+    family: Family | None = None
+    agent: str | None = None
+    tool: str | None = None
+    environment: str | None = None
+    label: IncidentLabel | None = None
+    since: int | None = None
+    limit: int = 50
+    offset: int = 0
+
+
+class One(_Params, frozen=True, kw_only=True):
+    """The id of one thing."""
+
+    id: str
+
+
+class Runs(_Params, frozen=True, kw_only=True):
+    """Which runs."""
+
+    agent: str | None = None
+    service: str | None = None
+    environment: str | None = None
+    conversation: str | None = None
+    trace: str | None = None
+    since: int | None = None
+    with_findings: bool = False
+    limit: int = 50
+    offset: int = 0
+
+
+class Findings(_Params, frozen=True, kw_only=True):
+    """Which findings."""
+
+    incident: str | None = None
+    run: str | None = None
+    finding: str | None = None
+    conversation: str | None = None
+    rule: str | None = None
+    status: str | None = None
+    since: int | None = None
+    limit: int = 1000
+    offset: int = 0
+
+
+class Tool(_Params, frozen=True, kw_only=True):
+    """One tool, or all."""
+
+    tool: str | None = None
+
+
+class Nothing(_Params, frozen=True, kw_only=True):
+    """No parameters."""
+
+
+class Place(msgspec.Struct, frozen=True):
+    """A file on the machine of the server."""
+
+    path: str
+
+
+class Sizes(msgspec.Struct, frozen=True):
+    """Rows of the main tables, and free bytes on the disk."""
+
+    rows: dict[str, int]
+    disk_free_bytes: int
+
+
+class Read(msgspec.Struct, frozen=True):
+    """One read: its parameters, what answers it, and the type of the answer (None: not found)."""
+
+    params: type[_Params]
+    answer: Callable[[Database, Any], Any]
+    result: Any
+
+
+def _incidents(database: Database, p: Incidents) -> results.IncidentPage:
+    states: tuple[IncidentState, ...] = msgspec.convert(
+        [s for s in p.states.split(",") if s], tuple[IncidentState, ...]
+    )
+    wanted = results.IncidentFilter(
+        states=states, severity=p.severity, family=p.family, agent=p.agent, tool=p.tool,
+        environment=p.environment, label=p.label, since=p.since,
+    )  # fmt: skip
+    with database.read() as cursor:
+        return queries.incidents(cursor, wanted, p.limit, p.offset)
+
+
+def _runs(database: Database, p: Runs) -> tuple[results.RunSummary, ...]:
+    fields = {name: getattr(p, name) for name in results.RunFilter.__struct_fields__}
+    with database.read() as cursor:
+        return queries.runs(cursor, results.RunFilter(**fields), p.limit, p.offset)
+
+
+def _findings(database: Database, p: Findings) -> tuple[results.FindingDetail, ...]:
+    with database.read() as cursor:
+        return queries.findings(cursor, **msgspec.structs.asdict(p))
+
+
+def _one(function: Callable[..., Any]) -> Callable[[Database, One], Any]:
+    def answer(database: Database, p: One) -> Any:
+        with database.read() as cursor:
+            return function(cursor, p.id)
+
+    return answer
+
+
+def _tools(database: Database, p: Tool) -> tuple[results.ToolVersion, ...]:
+    with database.read() as cursor:
+        return queries.tool_versions(cursor, p.tool)
+
+
+def _accounts(database: Database, _: Nothing) -> list[Totals]:
+    with database.read() as cursor:
+        return conservation(cursor)
+
+
+def _not_evaluable(database: Database, _: Nothing) -> tuple[results.NotEvaluableCount, ...]:
+    with database.read() as cursor:
+        return queries.not_evaluable_counts(cursor)
+
+
+def _sizes(database: Database, _: Nothing) -> Sizes:
+    with database.read() as cursor:
+        return Sizes(queries.sizes(cursor), shutil.disk_usage(database.path.parent).free)
+
+
+READS: dict[str, Read] = {
+    "incidents": Read(Incidents, _incidents, results.IncidentPage),
+    "incident": Read(One, _one(queries.incident), results.IncidentDetail | None),
+    "runs": Read(Runs, _runs, tuple[results.RunSummary, ...]),
+    "run": Read(One, _one(queries.run), results.RunDetail | None),
+    "conversation": Read(One, _one(queries.conversation), results.ConversationDetail | None),
+    "find": Read(One, _one(queries.find), tuple[results.Found, ...]),
+    "findings": Read(Findings, _findings, tuple[results.FindingDetail, ...]),
+    "tools": Read(Tool, _tools, tuple[results.ToolVersion, ...]),
+    "accounts": Read(Nothing, _accounts, list[Totals]),
+    "not_evaluable": Read(Nothing, _not_evaluable, tuple[results.NotEvaluableCount, ...]),
+    "sizes": Read(Nothing, _sizes, Sizes),
+    "snapshot": Read(Nothing, lambda database, _: Place(str(snapshot(database))), Place),
+}
+
+
+def params_of(name: str, given: Mapping[str, object]) -> _Params:
+    """The typed parameters of a read. Raises UserError for an unknown read or parameter."""
+    if name not in READS:
+        raise UserError(Problem(f"read {name}", "there is no such read", f"one of {', '.join(READS)}"))
+    try:
+        return msgspec.convert(dict(given), READS[name].params, strict=False)
+    except msgspec.ValidationError as error:
+        known = ", ".join(READS[name].params.__struct_fields__) or "no parameters"
+        raise UserError(Problem(f"read {name}", str(error), f"parameters are {known}")) from None
+
+
+def answer(database: Database, name: str, given: Mapping[str, object]) -> Any:
+    """Answer a read from a database."""
+    return READS[name].answer(database, params_of(name, given))

@@ -1,0 +1,25 @@
+"""What the pages and the API are given: the store, the laws, and how the monitor is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import msgspec
+
+if TYPE_CHECKING:
+    from otelmon.detect.engine import Laws
+    from otelmon.store.database import Database
+    from otelmon.vocabulary.config import Config
+
+
+class Site(msgspec.Struct, frozen=True):
+    """`database` is None in a process without the store stage: then only health and metrics answer.
+    `metrics` gives the exposition text, `problems` what is wrong now, `wall` nanoseconds."""
+
+    config: Config
+    laws: Laws
+    database: Database | None
+    metrics: Callable[[], bytes]
+    problems: Callable[[], list[str]]
+    wall: Callable[[], int]
