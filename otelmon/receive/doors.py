@@ -9,7 +9,6 @@ from pathlib import Path
 
 from otelmon.receive.grpc_server import GrpcDoor
 from otelmon.receive.http import HttpDoor
-from otelmon.receive.otlp import PROTOBUF_DEPTH
 from otelmon.receive.receiver import Receiver
 from otelmon.vocabulary.config import ReceiveConfig
 from otelmon.vocabulary.errors import Problem, UnreachableError, UserError
@@ -74,9 +73,6 @@ def check_config(config: ReceiveConfig) -> None:
         problems.append(Problem(missing, "is not set", "both tls_cert and tls_key, or neither", f"set {missing}"))
     elif config.tls_cert:
         problems += _tls_problems(config)
-    if config.max_depth > PROTOBUF_DEPTH:
-        expected = f"at most {PROTOBUF_DEPTH}, which is what protobuf parsers read"
-        problems.append(Problem("receive.max_depth", f"is {config.max_depth}", expected, "lower it"))
     if problems:
         raise UserError(*problems)
 

@@ -8,7 +8,7 @@ import msgspec
 from google.protobuf.message import DecodeError
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
-from otelmon.receive.otlp_json import dump_json, parse_json
+from otelmon.receive.otlp_json import PARSER_LEVELS, dump_json, parse_json
 from otelmon.receive.pack import Packed, header, messages
 from otelmon.receive.spans import spans
 from otelmon.receive.tally import Tally
@@ -21,7 +21,7 @@ __all__ = ["JSON", "PROTOBUF", "Packed", "Parsed", "check_request", "dump_json",
 PROTOBUF = "application/x-protobuf"
 JSON = "application/json"
 PROTOBUF_DEPTH = 30
-"""Values nested so deep reach the 100 message levels that protobuf parsers accept."""
+"""From here on the protobuf parser's own limit of 100 message levels holds: 31 maps or 47 lists in each other."""
 _MAX_TIME = 1 << 63  # nanoseconds beyond the year 2262 fit in no signed 64-bit column
 _NO_TRACE, _NO_SPAN = bytes(16), bytes(8)
 
@@ -75,7 +75,7 @@ def _decode(
         raise InputError("too_large", Problem("body", wrong, f"at most {limits.max_request_bytes} bytes", "send less"))
     kind = content_type.split(";", 1)[0].strip().lower()
     if kind == JSON:
-        return parse_json(body, min(limits.max_depth, PROTOBUF_DEPTH), tally), None
+        return parse_json(body, _max_depth(limits) or PARSER_LEVELS, tally), None
     if kind != PROTOBUF:
         raise InputError("unsupported_type", Problem("content-type", repr(content_type), f"{PROTOBUF} or {JSON}"))
     try:
@@ -84,10 +84,15 @@ def _decode(
         return salvage(body, tally), None
 
 
+def _max_depth(limits: ReceiveConfig) -> int:
+    """The limit to look at, 0 when the parser sees to it."""
+    return limits.max_depth if limits.max_depth < PROTOBUF_DEPTH else 0
+
+
 def _check(request: ExportTraceServiceRequest, limits: ReceiveConfig, tally: Tally, size: int) -> int:
     """Take bad spans out of the request; returns how many are left. `size` is the wire size, 0 when unknown."""
     small = 0 < size <= min(limits.max_span_bytes, limits.message_bytes // 2)
-    deep = limits.max_depth < PROTOBUF_DEPTH  # else the parser has seen to it
+    max_depth = _max_depth(limits)
     kept = 0
     for r, resource_spans in enumerate(request.resource_spans):
         for s, scope_spans in enumerate(resource_spans.scope_spans):
@@ -100,9 +105,7 @@ def _check(request: ExportTraceServiceRequest, limits: ReceiveConfig, tally: Tal
                 del found[:]
                 continue
             whole = small or scope_spans.ByteSize() <= limits.max_span_bytes
-            bad = _bad_spans(
-                found, where, tally, 0 if whole else limits.max_span_bytes, limits.max_depth if deep else 0
-            )
+            bad = _bad_spans(found, where, tally, 0 if whole else limits.max_span_bytes, max_depth)
             if bad:
                 good = [span for n, span in enumerate(found) if n not in bad]
                 del found[:]

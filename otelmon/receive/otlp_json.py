@@ -11,116 +11,33 @@ import msgspec
 from google.protobuf import json_format
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span as SpanMessage
-from opentelemetry.proto.trace.v1.trace_pb2 import Status
+from opentelemetry.proto.trace.v1.trace_pb2 import Status as StatusMessage
 
+from otelmon.receive.otlp_shapes import (
+    AnyValue,
+    Event,
+    KeyValue,
+    Link,
+    Number,
+    Request,
+    Resource,
+    ResourceSpans,
+    Scope,
+    ScopeSpans,
+    Span,
+)
 from otelmon.receive.tally import Tally
 from otelmon.vocabulary.errors import InputError, Problem
 
-PARSER_LEVELS = 100  # nested messages that protobuf parsers accept
-LEVELS_ABOVE_VALUE = 8  # request > resource > scope > span > event > attribute > value, and one to spare
+PARSER_LEVELS = 100  # nested messages that protobuf parsers accept, below the request
+_IN_RESOURCE, _IN_SPAN, _IN_EVENT = 4, 5, 6  # level of an attribute's value: request > resource > attribute > value
 T = TypeVar("T")
-Number = int | float | str | None
 
 
-class _Camel(msgspec.Struct, rename="camel"):
-    pass
-
-
-class _Array(_Camel):
-    values: list[_Any | None] | None = None
-
-
-class _KeyValue(_Camel):
-    key: str = ""
-    value: _Any | None = None
-
-
-class _KeyValues(_Camel):
-    values: list[_KeyValue] | None = None
-
-
-class _Any(_Camel):
-    string_value: str | None = None
-    bool_value: bool | None = None
-    int_value: Number = None
-    double_value: Number = None
-    array_value: _Array | None = None
-    kvlist_value: _KeyValues | None = None
-    bytes_value: str | None = None
-
-
-class _Event(_Camel):
-    time_unix_nano: Number = None
-    name: str | None = None
-    attributes: list[_KeyValue] | None = None
-    dropped_attributes_count: Number = None
-
-
-class _Link(_Camel):
-    trace_id: str | None = None
-    span_id: str | None = None
-    trace_state: str | None = None
-    attributes: list[_KeyValue] | None = None
-    dropped_attributes_count: Number = None
-    flags: Number = None
-
-
-class _Status(_Camel):
-    message: str | None = None
-    code: Number = None
-
-
-class _Span(_Camel):
-    trace_id: str | None = None
-    span_id: str | None = None
-    trace_state: str | None = None
-    parent_span_id: str | None = None
-    flags: Number = None
-    name: str | None = None
-    kind: Number = None
-    start_time_unix_nano: Number = None
-    end_time_unix_nano: Number = None
-    attributes: list[_KeyValue] | None = None
-    dropped_attributes_count: Number = None
-    events: list[_Event] | None = None
-    dropped_events_count: Number = None
-    links: list[_Link] | None = None
-    dropped_links_count: Number = None
-    status: _Status | None = None
-
-
-class _Scope(_Camel):
-    name: str | None = None
-    version: str | None = None
-    attributes: list[_KeyValue] | None = None
-    dropped_attributes_count: Number = None
-
-
-class _Resource(_Camel):
-    attributes: list[_KeyValue] | None = None
-    dropped_attributes_count: Number = None
-
-
-class _ScopeSpans(_Camel):
-    scope: msgspec.Raw = msgspec.Raw(b"null")
-    spans: list[msgspec.Raw] | None = None
-    schema_url: str | None = None
-
-
-class _ResourceSpans(_Camel):
-    resource: msgspec.Raw = msgspec.Raw(b"null")
-    scope_spans: list[_ScopeSpans] | None = None
-    schema_url: str | None = None
-
-
-class _Request(_Camel):
-    resource_spans: list[_ResourceSpans] | None = None
-
-
-_request = msgspec.json.Decoder(_Request)
-_span = msgspec.json.Decoder(_Span)
-_scope = msgspec.json.Decoder(_Scope | None)
-_resource = msgspec.json.Decoder(_Resource | None)
+_request = msgspec.json.Decoder(Request)
+_span = msgspec.json.Decoder(Span)
+_scope = msgspec.json.Decoder(Scope | None)
+_resource = msgspec.json.Decoder(Resource | None)
 
 
 class _BadSpanError(Exception):
@@ -134,7 +51,8 @@ class _BadSpanError(Exception):
 def parse_json(body: bytes, max_depth: int, tally: Tally) -> ExportTraceServiceRequest:
     """The request message of an OTLP/JSON body.
 
-    Spans that can not be carried are left out and counted in `tally`. Raises InputError
+    Spans that can not be carried are left out and counted in `tally`; so are values nested deeper than
+    `max_depth`, or than protobuf can carry. Raises InputError
     (`invalid_json`, `too_deep`) when the body as a whole is not such a request.
     """
     try:
@@ -158,11 +76,9 @@ def text_of(error: msgspec.DecodeError) -> str:
 
 
 def position(body: bytes, error: msgspec.DecodeError) -> str:
-    """ ":line:column" of a decode error, "" when it names no byte."""
+    """Where in a body a decode error is, as ":line:column"; the end when the error names no byte."""
     found = re.search(r"\(byte (\d+)\)$", str(error))
-    if not found:
-        return ""
-    before = body[: int(found[1])]
+    before = body[: int(found[1])] if found else body.rstrip()
     return f":{before.count(10) + 1}:{len(before) - before.rfind(10)}"
 
 
@@ -214,12 +130,12 @@ class _Builder:
         self._max_depth = max_depth
         self._tally = tally
 
-    def resource_spans(self, target: Any, source: _ResourceSpans, where: str) -> None:
+    def resource_spans(self, target: Any, source: ResourceSpans, where: str) -> None:
         target.schema_url = source.schema_url or ""
         try:
             resource = _tolerant(_resource, source.resource, self._tally)
             if resource:
-                self._attributes(target.resource.attributes, resource.attributes)
+                self._attributes(target.resource.attributes, resource.attributes, _IN_RESOURCE)
                 target.resource.dropped_attributes_count = _number(resource.dropped_attributes_count, 32)
         except (_BadSpanError, msgspec.DecodeError, RecursionError) as error:
             self._reject_all([s for g in source.scope_spans or () for s in g.spans or ()], f"{where}.resource: {error}")
@@ -231,14 +147,14 @@ class _Builder:
         self._tally.received += len(spans)
         self._tally.reject("invalid_resource", example, len(spans))
 
-    def _scope_spans(self, target: Any, source: _ScopeSpans, where: str) -> None:
+    def _scope_spans(self, target: Any, source: ScopeSpans, where: str) -> None:
         target.schema_url = source.schema_url or ""
         raw_spans = source.spans or []
         try:
             scope = _tolerant(_scope, source.scope, self._tally)
             if scope:
                 target.scope.name, target.scope.version = scope.name or "", scope.version or ""
-                self._attributes(target.scope.attributes, scope.attributes)
+                self._attributes(target.scope.attributes, scope.attributes, _IN_SPAN)
                 target.scope.dropped_attributes_count = _number(scope.dropped_attributes_count, 32)
         except (_BadSpanError, msgspec.DecodeError, RecursionError) as error:
             self._reject_all(raw_spans, f"{where}.scope: {error}")
@@ -262,7 +178,7 @@ class _Builder:
         self._tally.received += 1
         self._tally.reject(reason, f"{where}: {what}")
 
-    def _span(self, target: Any, source: _Span) -> None:
+    def _span(self, target: Any, source: Span) -> None:
         target.trace_id = _id(source.trace_id, 16, "invalid_trace_id", "traceId")
         target.span_id = _id(source.span_id, 8, "invalid_span_id", "spanId")
         target.parent_span_id = _id(source.parent_span_id, 8, "invalid_parent_span_id", "parentSpanId")
@@ -271,7 +187,7 @@ class _Builder:
         target.kind = _enum(source.kind, SpanMessage.SpanKind)
         target.start_time_unix_nano = _number(source.start_time_unix_nano, 64)
         target.end_time_unix_nano = _number(source.end_time_unix_nano, 64)
-        self._attributes(target.attributes, source.attributes)
+        self._attributes(target.attributes, source.attributes, _IN_SPAN)
         target.dropped_attributes_count = _number(source.dropped_attributes_count, 32)
         target.dropped_events_count = _number(source.dropped_events_count, 32)
         target.dropped_links_count = _number(source.dropped_links_count, 32)
@@ -281,29 +197,29 @@ class _Builder:
             self._link(target.links.add(), link)
         if source.status:
             target.status.message = source.status.message or ""
-            target.status.code = _enum(source.status.code, Status.StatusCode)
+            target.status.code = _enum(source.status.code, StatusMessage.StatusCode)
 
-    def _event(self, target: Any, source: _Event) -> None:
+    def _event(self, target: Any, source: Event) -> None:
         target.time_unix_nano, target.name = _number(source.time_unix_nano, 64), source.name or ""
-        self._attributes(target.attributes, source.attributes)
+        self._attributes(target.attributes, source.attributes, _IN_EVENT)
         target.dropped_attributes_count = _number(source.dropped_attributes_count, 32)
 
-    def _link(self, target: Any, source: _Link) -> None:
+    def _link(self, target: Any, source: Link) -> None:
         target.trace_id = _id(source.trace_id, 16, "invalid_value", "links.traceId")
         target.span_id = _id(source.span_id, 8, "invalid_value", "links.spanId")
         target.trace_state, target.flags = source.trace_state or "", _number(source.flags, 32)
-        self._attributes(target.attributes, source.attributes)
+        self._attributes(target.attributes, source.attributes, _IN_EVENT)
         target.dropped_attributes_count = _number(source.dropped_attributes_count, 32)
 
-    def _attributes(self, target: Any, source: list[_KeyValue] | None) -> None:
+    def _attributes(self, target: Any, source: list[KeyValue] | None, level: int) -> None:
         for pair in source or ():
             added = target.add(key=pair.key)
             if pair.value is not None:
-                self._value(added.value, pair.value, 0, LEVELS_ABOVE_VALUE)
+                self._value(added.value, pair.value, 0, level)
 
-    def _value(self, target: Any, source: _Any, depth: int, levels: int) -> None:
-        if depth > self._max_depth or levels > PARSER_LEVELS:
-            raise _BadSpanError("too_deep", f"an attribute value is nested deeper than {depth - 1} levels")
+    def _value(self, target: Any, source: AnyValue, depth: int, level: int) -> None:
+        self._check_depth(depth, level)
+        target.SetInParent()
         if source.string_value is not None:
             target.string_value = source.string_value
         elif source.int_value is not None:
@@ -315,19 +231,25 @@ class _Builder:
         elif source.bytes_value is not None:
             target.bytes_value = _bytes(source.bytes_value)
         else:
-            self._nested(target, source, depth + 1, levels)
+            self._nested(target, source, depth + 1, level)
 
-    def _nested(self, target: Any, source: _Any, depth: int, levels: int) -> None:
+    def _nested(self, target: Any, source: AnyValue, depth: int, level: int) -> None:
         if source.array_value is not None:
+            self._check_depth(depth, level + 1)
             target.array_value.SetInParent()
             for item in source.array_value.values or ():
-                self._value(target.array_value.values.add(), item or _Any(), depth, levels + 2)
+                self._value(target.array_value.values.add(), item or AnyValue(), depth, level + 2)
         elif source.kvlist_value is not None:
+            self._check_depth(depth, level + (2 if source.kvlist_value.values else 1))
             target.kvlist_value.SetInParent()
             for pair in source.kvlist_value.values or ():
                 added = target.kvlist_value.values.add(key=pair.key)
                 if pair.value is not None:
-                    self._value(added.value, pair.value, depth, levels + 3)
+                    self._value(added.value, pair.value, depth, level + 3)
+
+    def _check_depth(self, depth: int, level: int) -> None:
+        if depth > self._max_depth or level > PARSER_LEVELS:
+            raise _BadSpanError("too_deep", f"an attribute value is nested deeper than {depth - 1} levels")
 
 
 def _id(text: str | None, size: int, reason: str, field: str) -> bytes:

@@ -8,7 +8,6 @@ from typing import Any
 
 from google.protobuf.message import DecodeError
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
-from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans
 
 from otelmon.receive.tally import Tally
 from otelmon.vocabulary.errors import InputError, Problem
@@ -126,8 +125,8 @@ def _salvage_resource(request: Any, data: bytes, where: str, tally: Tally) -> No
     own, groups = _split(data)
     split = [_split(group) for group in groups]
     try:
-        resource = _read(ResourceSpans, own, tally)
-        scopes = [_read(ScopeSpans, header, tally) for header, _ in split]
+        resource = _read(framed(1, own), tally).resource_spans[0]
+        scopes = [_read(framed(1, framed(2, own)), tally).resource_spans[0].scope_spans[0] for own, _ in split]
     except DecodeError as error:
         count = sum(len(spans) for _, spans in split)
         tally.received += count
@@ -143,26 +142,25 @@ def _salvage_resource(request: Any, data: bytes, where: str, tally: Tally) -> No
 
 
 def _salvage_span(target: Any, data: bytes, where: str, tally: Tally) -> None:
-    """Read one span at the depth it has in a request, so that what is kept can be read again downstream."""
     try:
-        target.spans.append(_read_in_place(data, tally).resource_spans[0].scope_spans[0].spans[0])
-    except (DecodeError, WireError) as error:
+        request = _read(framed(1, framed(2, framed(2, data))), tally)
+        target.spans.append(request.resource_spans[0].scope_spans[0].spans[0])
+    except DecodeError as error:
         tally.received += 1
-        deep = "MaxDepth" in str(error) or "deep" in str(error)
-        tally.reject("too_deep" if deep else "invalid_span", f"{where}: {error}")
+        tally.reject("too_deep" if "MaxDepth" in str(error) else "invalid_span", f"{where}: {error}")
 
 
-def _read_in_place(span: bytes, tally: Tally) -> Any:
-    return _read(ExportTraceServiceRequest, framed(1, framed(2, framed(2, span))), tally)
-
-
-def _read(kind: Any, data: bytes, tally: Tally) -> Any:
+def _read(body: bytes, tally: Tally) -> Any:
+    """A request that holds one part only, at its own depth, so that what is kept can be read again downstream."""
     try:
-        return kind.FromString(data)
-    except DecodeError:
-        repaired, places = repair_utf8(data, kind.DESCRIPTOR)
+        return ExportTraceServiceRequest.FromString(body)
+    except DecodeError as error:
+        try:
+            repaired, places = repair_utf8(body, ExportTraceServiceRequest.DESCRIPTOR)
+        except WireError:
+            raise error from None
         if not places:
             raise
-        message = kind.FromString(repaired)
+        message = ExportTraceServiceRequest.FromString(repaired)
         tally.repaired += places
         return message

@@ -27,7 +27,7 @@ class ReceiveConfig(_Config, frozen=True, kw_only=True):
     max_span_bytes: int = 4 * 1024 * 1024
     """Largest single span; larger ones are rejected and counted, their neighbours kept."""
     max_depth: int = 30
-    """Deepest nesting of an attribute value; protobuf parsers carry no more than 30."""
+    """Deepest nesting of an attribute value. Protobuf parsers carry about 30, so a larger limit changes nothing."""
     message_bytes: int = 900_000
     """Target size of one message on the spans topic."""
     token: str = ""
