@@ -246,6 +246,7 @@ def _messages(cursor: DuckDBPyConnection, rows: Sequence[Sequence[Any]]) -> list
         values = dict(zip(names, head, strict=True))
         values["text"] = texts.get(content, values["text"])
         values["requests"] = msgspec.json.decode(requests)
+        values["type"] = "message"
         found.append(msgspec.convert(values, MessageDetail))
     return found
 

@@ -33,7 +33,7 @@ class IncidentPage(msgspec.Struct, frozen=True):
     total: int
 
 
-class CallDetail(msgspec.Struct, frozen=True):
+class CallDetail(msgspec.Struct, frozen=True, tag_field="type", tag="call"):
     """A call in full, and what it does as judged with the catalogue in force."""
 
     call: ToolCall
@@ -68,7 +68,7 @@ class IncidentDetail(msgspec.Struct, frozen=True, kw_only=True):
     history: tuple[HistoryEntry, ...]
 
 
-class MessageDetail(msgspec.Struct, frozen=True, kw_only=True):
+class MessageDetail(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag="message"):
     """A message in full. `role`: system, user, assistant or context."""
 
     position: int

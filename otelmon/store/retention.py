@@ -1,7 +1,7 @@
 """Retention: rows leave by age, and the oldest leave early when the database is too big.
 
 Age is the recorded time of arrival, so a back-fill of old traces stays as long as anything else. What a
-person labelled, golden tasks and the accounts stay for ever.
+person labelled, golden tasks and the accounts stay for ever (old reports of other stages as their sum).
 """
 
 from __future__ import annotations
@@ -71,6 +71,9 @@ def remove_before(database: Database, cutoff: int) -> int:
 def _remove(connection: DuckDBPyConnection, cutoff: int) -> int:
     removed = sum(_count(connection, name, [cutoff]) for name in _BY_TIME)
     connection.execute(sql("retention.old_runs"), [cutoff])
+    connection.execute(sql("retention.fold_reports"), [cutoff])
+    connection.execute(sql("retention.reports"), [cutoff])
+    connection.execute(sql("retention.folded_reports"))
     removed += sum(_count(connection, name) for name in _BY_RUN)
     return removed + (sum(_count(connection, name) for name in _ORPHANS) if removed else 0)
 

@@ -7,101 +7,76 @@ from collections import defaultdict
 from collections.abc import Iterator
 from typing import Any
 
+import msgspec
 from duckdb import DuckDBPyConnection
-from google.protobuf.message import DecodeError
-from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
+from otelmon.assemble.stage import content_type
 from otelmon.bus.protocol import Delivered
-from otelmon.receive.otlp_json import parse_json
-from otelmon.receive.tally import Tally as Refused
+from otelmon.receive import otlp
+from otelmon.receive.spans import attributes
 from otelmon.store.accounts import Tally
 from otelmon.store.content import compress
 from otelmon.store.tables import Row, append, select
+from otelmon.vocabulary.config import ReceiveConfig
 from otelmon.vocabulary.errors import InputError
 
-MAX_DEPTH = 64
-LATEST_TIME = 2**63 - 1
+_NO_PARENT = bytes(8)
+_encoder = msgspec.msgpack.Encoder(order="deterministic")
 _ENVIRONMENT = ("deployment.environment.name", "deployment.environment")
 # One span of a message: (trace id, span id, digest, the columns between digest and the payload's place).
 Decoded = tuple[str, str, str, Row]
 
 
 class SpanMessage:
-    """One message of the spans topic, decoded: its good spans by index, and the refused by reason."""
+    """One message of the spans topic, decoded: its good spans in order, and the refused by reason.
 
-    def __init__(self, message: Delivered) -> None:
+    What is refused, and why, is what the assemble stage refuses too.
+    """
+
+    def __init__(self, message: Delivered, limits: ReceiveConfig) -> None:
         self.message = message
-        self.encoding = "otlp_json" if message.value[:64].lstrip()[:1] == b"{" else "otlp_proto"
-        self.spans: list[tuple[int, Decoded]] = []
+        self.encoding = "otlp_json" if content_type(message) == otlp.JSON else "otlp_proto"
+        self.spans: list[Decoded] = []
         self.rejected: dict[str, int] = {}
         self.unreadable = ""
-        self.received = 0
+        self.received = 1
         try:
-            self._decode()
+            parsed = otlp.read(message.value, content_type(message), limits)
         except InputError as error:
-            self._give_up(error.reason)
-        except (DecodeError, ValueError, RecursionError):
-            self._give_up("invalid_protobuf")
-
-    def _give_up(self, reason: str) -> None:
-        self.unreadable, self.received = reason, 1
-        self.spans, self.rejected = [], {}
-
-    def _decode(self) -> None:
-        refused = Refused()
-        if self.encoding == "otlp_json":
-            request = parse_json(self.message.value, MAX_DEPTH, refused)
+            self.unreadable = error.reason
         else:
-            request = ExportTraceServiceRequest.FromString(self.message.value)
-        self.rejected = dict(refused.rejected)
-        for index, (resource, span) in enumerate(_each(request)):
-            reason = _refusal(span)
-            if reason:
-                self.rejected[reason] = self.rejected.get(reason, 0) + 1
-            else:
-                self.spans.append((index, _decoded(resource, span)))
-        self.received = len(self.spans) + sum(self.rejected.values())
+            self.spans = list(_decoded(parsed.request))
+            self.rejected, self.received = parsed.rejected, parsed.received
 
 
-class _Resource:
-    def __init__(self, resource: Any) -> None:
-        self.raw: bytes = resource.SerializeToString()
-        values = {pair.key: pair.value.string_value for pair in resource.attributes}
-        self.service = values.get("service.name", "")
-        self.environment = next((values[key] for key in _ENVIRONMENT if values.get(key)), "")
-
-
-def _each(request: Any) -> Iterator[tuple[_Resource, Any]]:
+def _decoded(request: Any) -> Iterator[Decoded]:
     for resource_spans in request.resource_spans:
-        resource = _Resource(resource_spans.resource)
+        resource = attributes(resource_spans.resource.attributes)
+        service = str(resource.get("service.name") or "")
+        environment = next((str(resource[key]) for key in _ENVIRONMENT if resource.get(key)), "")
+        shared = _encoder.encode((resource, resource_spans.schema_url))
         for scope_spans in resource_spans.scope_spans:
+            seed = hashlib.blake2b(shared + scope_spans.scope.SerializeToString(), digest_size=8)
             for span in scope_spans.spans:
-                yield resource, span
+                yield _row_of(span, service, environment, seed.copy())
 
 
-def _refusal(span: Any) -> str:
-    if len(span.trace_id) != 16 or not any(span.trace_id):
-        return "invalid_trace_id"
-    if len(span.span_id) != 8 or not any(span.span_id):
-        return "invalid_span_id"
-    if span.start_time_unix_nano > LATEST_TIME or span.end_time_unix_nano > LATEST_TIME:
-        return "invalid_time"
-    return ""
-
-
-def _decoded(resource: _Resource, span: Any) -> Decoded:
-    digest = hashlib.blake2b(resource.raw + span.SerializeToString(), digest_size=8).hexdigest()
+def _row_of(span: Any, service: str, environment: str, digest: Any) -> Decoded:
+    # Not the digest of the Span in our words: that one needs every attribute decoded, and the store
+    # needs only to tell contents apart.
+    digest.update(span.SerializeToString())
+    parent, start = span.parent_span_id, span.start_time_unix_nano
     columns = (
-        span.parent_span_id.hex(),
+        "" if parent == _NO_PARENT else parent.hex(),
         span.name,
         span.kind if 0 <= span.kind <= 127 else 0,
-        resource.service,
-        resource.environment,
-        span.start_time_unix_nano,
-        span.end_time_unix_nano,
+        service,
+        environment,
+        start,
+        max(start, span.end_time_unix_nano),
         span.status.code if 0 <= span.status.code <= 127 else 0,
     )
-    return span.trace_id.hex(), span.span_id.hex(), digest, columns
+    return span.trace_id.hex(), span.span_id.hex(), digest.hexdigest(), columns
 
 
 def write_spans(connection: DuckDBPyConnection, batch: list[SpanMessage], tally: Tally) -> None:
@@ -119,7 +94,7 @@ def write_spans(connection: DuckDBPyConnection, batch: list[SpanMessage], tally:
 
 
 def _known(connection: DuckDBPyConnection, batch: list[SpanMessage]) -> dict[tuple[str, str], set[str]]:
-    traces = {decoded[0] for item in batch for _, decoded in item.spans}
+    traces = {span[0] for item in batch for span in item.spans}
     known: dict[tuple[str, str], set[str]] = defaultdict(set)
     rows = select(
         connection,
@@ -135,7 +110,7 @@ def _fresh_rows(item: SpanMessage, known: dict[tuple[str, str], set[str]], tally
     message = item.message
     rows: list[Row] = []
     conflicts = 0
-    for index, (trace_id, span_id, digest, columns) in item.spans:
+    for index, (trace_id, span_id, digest, columns) in enumerate(item.spans):
         digests = known[trace_id, span_id]
         if digest in digests:
             continue

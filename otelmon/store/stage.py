@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from otelmon.bus.protocol import Bus, Delivered
 from otelmon.store.database import Database
 from otelmon.store.writer import Hook, StoreWriter, no_hook
-from otelmon.vocabulary.config import StoreConfig
+from otelmon.vocabulary.config import ReceiveConfig, StoreConfig
 from otelmon.vocabulary.messages import RECORDS, SPANS
 
 GROUP = "otelmon-store"
@@ -35,12 +35,13 @@ class StoreStage:
         wall: Callable[[], int],
         hook: Hook = no_hook,
         chores: Sequence[Chore] = (),
+        limits: ReceiveConfig | None = None,
     ) -> None:
         self.counters: Counter[tuple[str, ...]] = Counter()
         self._wall = wall
         self._batch_nanos = int(config.batch_seconds * 1e9)
         self._chores = chores
-        self._writer = StoreWriter(database, hook)
+        self._writer = StoreWriter(database, hook, limits)
         self._waiting: list[Delivered] = []
         self._waiting_bytes = 0
         self._waiting_since = 0

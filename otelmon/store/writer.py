@@ -15,6 +15,7 @@ from otelmon.store.spans import SpanMessage, write_spans
 from otelmon.store.tables import append, delete
 from otelmon.store.traces import write_traces
 from otelmon.store.verdicts import Change, write_verdicts
+from otelmon.vocabulary.config import ReceiveConfig
 from otelmon.vocabulary.messages import SPANS, Account, StoreRecord, TraceRecord, Verdict, decode_store_record
 
 Hook = Callable[[DuckDBPyConnection, Sequence[Change]], None]
@@ -26,14 +27,16 @@ def no_hook(connection: DuckDBPyConnection, changes: Sequence[Change]) -> None:
 
 class StoreWriter:
     """Writes what the bus delivers. `hook` is called inside the transaction with what changed in the
-    findings, in order (otelmon.incidents.grouping groups them). Used by one thread.
+    findings, in order (otelmon.incidents.grouping groups them). `limits` are the receiver's, so that
+    both refuse the same spans. Used by one thread.
 
     A message below the stored offset of its partition is ignored, so any replay is harmless.
     """
 
-    def __init__(self, database: Database, hook: Hook = no_hook) -> None:
+    def __init__(self, database: Database, hook: Hook = no_hook, limits: ReceiveConfig | None = None) -> None:
         self._database = database
         self._hook = hook
+        self._limits = limits or ReceiveConfig()
         self._offsets: dict[Place, tuple[int, int]] = {}
         with database.read() as cursor:
             self._ledger = Ledger(cursor)
@@ -57,7 +60,7 @@ class StoreWriter:
         Raises DiskFullError (try again later) and UnreachableError.
         """
         offsets = dict(self._offsets)
-        batch = _Batch([message for message in messages if _advance(offsets, message)])
+        batch = _Batch([message for message in messages if _advance(offsets, message)], self._limits)
         if batch.messages:
             tally = Tally()
             with self._database.write() as connection:
@@ -97,9 +100,9 @@ class StoreWriter:
 class _Batch:
     """Messages, decoded before the transaction begins."""
 
-    def __init__(self, messages: Sequence[Delivered]) -> None:
+    def __init__(self, messages: Sequence[Delivered], limits: ReceiveConfig) -> None:
         self.messages = messages
-        self.spans = [SpanMessage(message) for message in messages if message.topic == SPANS]
+        self.spans = [SpanMessage(message, limits) for message in messages if message.topic == SPANS]
         self.records = [(message, _decode(message.value)) for message in messages if message.topic != SPANS]
 
 

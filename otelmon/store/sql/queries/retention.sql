@@ -54,3 +54,16 @@ DELETE FROM incidents WHERE incident_id NOT IN (SELECT incident_id FROM incident
 
 -- name: orphan_history
 DELETE FROM incident_history WHERE incident_id NOT IN (SELECT incident_id FROM incidents)
+
+-- name: fold_reports
+CREATE OR REPLACE TEMP TABLE folded AS
+SELECT stage || ':older' AS id, stage, '' AS topic, -1 AS partition, kind, reason,
+       sum(amount)::BIGINT AS amount, max(observed_unix_nano) AS observed_unix_nano
+FROM accounts WHERE stage <> 'store' AND (observed_unix_nano < ? OR id = stage || ':older')
+GROUP BY stage, kind, reason
+
+-- name: reports
+DELETE FROM accounts WHERE stage <> 'store' AND (observed_unix_nano < ? OR id = stage || ':older')
+
+-- name: folded_reports
+INSERT INTO accounts FROM folded
