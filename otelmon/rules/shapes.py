@@ -6,7 +6,7 @@ import difflib
 import json
 import types
 from collections.abc import Iterable, Iterator
-from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import msgspec
 
@@ -89,11 +89,23 @@ def _struct_mistakes(value: Any, kind: type[msgspec.Struct], path: Keys) -> Iter
         yield Mistake(path, f"{_name(path)} is {shown(value)}", "expected a map")
         return
     fields = {f.encode_name: f for f in msgspec.structs.fields(kind)}
-    hints = get_type_hints(kind)
+    hints = get_type_hints(kind, include_extras=True)
+    found = [*_unknown_fields(value, fields, path), *_field_mistakes(value, fields, hints, path)]
+    yield from found
+    if not found:
+        yield from _whole_mistake(value, kind, path)
+
+
+def _unknown_fields(value: dict[str, Any], known: Iterable[str], path: Keys) -> Iterator[Mistake]:
     for key in value:
-        if key not in fields:
-            do = guess(key, fields) or f"known: {', '.join(fields) or 'none'}"
+        if key not in known:
+            do = guess(key, known) or f"known: {', '.join(known) or 'none'}"
             yield Mistake((*path, key), f"unknown field {key}", do=do)
+
+
+def _field_mistakes(
+    value: dict[str, Any], fields: dict[str, Any], hints: dict[str, Any], path: Keys
+) -> Iterator[Mistake]:
     for name, field in fields.items():
         if name in value:
             yield from mistakes(value[name], hints[field.name], (*path, name))
@@ -101,13 +113,33 @@ def _struct_mistakes(value: Any, kind: type[msgspec.Struct], path: Keys) -> Iter
             yield Mistake(path, f"{name} is missing", f"expected {words(hints[field.name])}")
 
 
+def _whole_mistake(value: dict[str, Any], kind: type[msgspec.Struct], path: Keys) -> Iterator[Mistake]:
+    """What the type itself refuses when all its fields are sound."""
+    try:
+        msgspec.convert(value, kind)
+    except msgspec.ValidationError as error:
+        yield Mistake(path, f"{_name(path)}: {_said(error)}")
+
+
 def _leaf_mistakes(value: Any, kind: Any, path: Keys) -> Iterator[Mistake]:
     try:
         msgspec.convert(value, kind)
-    except msgspec.ValidationError:
+    except msgspec.ValidationError as error:
         choices = [c for c in literals(kind) if isinstance(c, str)]
         do = guess(value, choices) if isinstance(value, str) else ""
-        yield Mistake(path, f"{_name(path)} is {shown(value)}", f"expected {words(kind)}", do)
+        yield Mistake(path, f"{_name(path)} is {shown(value)}", _expected(value, kind, error), do)
+
+
+def _expected(value: Any, kind: Any, error: msgspec.ValidationError) -> str:
+    """The type in words, or the bound that a value of the right type is beyond."""
+    if get_origin(kind) is Annotated and not any(mistakes(value, get_args(kind)[0])):
+        return _said(error).replace("`", "")
+    return f"expected {words(kind)}"
+
+
+def _said(error: msgspec.ValidationError) -> str:
+    text = str(error).partition(" - at ")[0]
+    return text[:1].lower() + text[1:]
 
 
 def literals(kind: Any) -> tuple[Any, ...]:
@@ -122,6 +154,8 @@ def literals(kind: Any) -> tuple[Any, ...]:
 def words(kind: Any) -> str:
     """A type in words: "a whole number", "one of info, low"."""
     origin, arguments = get_origin(kind), get_args(kind)
+    if origin is Annotated:
+        return words(arguments[0])
     if origin is Literal:
         return "one of " + ", ".join(str(a) for a in arguments) if len(arguments) > 1 else str(arguments[0])
     if origin in (Union, types.UnionType):

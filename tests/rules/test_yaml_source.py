@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 import pytest
@@ -155,6 +155,29 @@ def test_every_mistake_of_shape_is_told_with_its_place(text: str, messages: list
     with pytest.raises(UserError) as caught:
         decode(parse_yaml(text, "f"), Outer)
     assert [str(p) for p in caught.value.problems] == messages
+
+
+class Strict(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    size: Annotated[int, msgspec.Meta(ge=1)] = 1
+    least: int = 0
+
+    def __post_init__(self) -> None:
+        if self.least > self.size:
+            raise ValueError("least is larger than size")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("size: 0", "f:1:1: size is 0; expected int >= 1"),
+        ("size: x", 'f:1:1: size is "x"; expected a whole number'),
+        ("{size: 1, least: 2}", "f:1:1: the content: least is larger than size"),
+    ],
+)
+def test_bounds_of_a_type_are_told(text: str, message: str) -> None:
+    with pytest.raises(UserError) as caught:
+        decode(parse_yaml(text, "f"), Strict)
+    assert str(caught.value) == message
 
 
 def test_what_has_no_mistake_is_decoded() -> None:
