@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from otelmon.checks.lib.identity import identifying_values
+from otelmon.checks.lib.replay import says_replayed
 from otelmon.checks.lib.sameness import comparable
 from otelmon.checks.lib.state import state_changed_before
-from otelmon.checks.lib.wording import asked_count
+from otelmon.checks.lib.wording import asked_count, says
 from otelmon.vocabulary.canonical import sha256, short_hash
 from otelmon.vocabulary.event import ToolCall, UserMessage
 from otelmon.vocabulary.messages import EffectEntry
@@ -22,6 +23,8 @@ def effect_entry(call: ToolCall, view: View) -> EffectEntry | None:
     """The ledger's entry of a write that landed or may have landed; None for any other call."""
     effect = view.effect(call)
     if not view.writes(call) or call.outcome not in ("succeeded", "unknown") or not comparable(call):
+        return None
+    if says_replayed(call.result):
         return None
     arguments = view.business_arguments(call)
     request = _request_text(call, view)
@@ -43,7 +46,7 @@ def effect_entry(call: ToolCall, view: View) -> EffectEntry | None:
         result_digest=sha256(call.result if call.result is not None else call.result_text),
         request_digest=short_hash(request) if request else "",
         turn=call.turn,
-        asked=asked_count(request, call.tool_name, arguments),
+        asked=max(asked_count(request, call.tool_name, arguments), 2 if says("again", request) else 1),
         identifying=bool(identifying_values(arguments)),
         state_changed=state_changed_before(call, view),
         trigger=call.trigger,

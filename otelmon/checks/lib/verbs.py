@@ -163,3 +163,10 @@ def _last_clear_verb(rest: tuple[str, ...], lexicon: _Lexicon) -> VerbClass | No
     if rest and rest[-1] in lexicon.verbs and rest[-1] not in lexicon.nouns_too:
         return lexicon.verbs[rest[-1]]
     return None
+
+
+def action_words(name: str) -> tuple[str, ...]:
+    """The words of a tool's name that are clearly verbs; all its words when none is."""
+    parts, lexicon = name_words(name), _lexicon()
+    clear = tuple(w for w in parts if w in lexicon.verbs and w not in lexicon.nouns_too)
+    return clear or parts

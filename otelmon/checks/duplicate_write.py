@@ -1,0 +1,152 @@
+"""The same additive effect landed more than once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import msgspec
+
+from otelmon.checks.lib.asking import asked_again, times_asked, user_messages_between
+from otelmon.checks.lib.pairs import apart, call_facts, entry_facts
+from otelmon.checks.lib.replay import same_creation, says_replayed
+from otelmon.checks.lib.sameness import comparable
+from otelmon.checks.lib.state import state_changed_between
+from otelmon.checks.registry import check
+from otelmon.checks.view import View
+from otelmon.vocabulary.event import AssistantMessage, ToolCall
+from otelmon.vocabulary.finding import Evidence, Severity
+from otelmon.vocabulary.messages import EffectEntry
+
+_SECOND = 1_000_000_000
+
+
+class Params(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """`window_seconds`: how far apart equal writes of two conversations still count as one intent."""
+
+    window_seconds: float = 900.0
+
+
+@check(on="call", name="duplicate_write")
+def in_conversation(call: ToolCall, view: View, params: Params) -> Iterator[Evidence]:  # noqa: ARG001
+    """The same write landed twice in one conversation, and nobody asked for two.
+
+    Why it matters: each of two equal answers looks like success, and the customer is charged, mailed or
+    booked twice.
+    """
+    if not _lands_additively(call, view):
+        return
+    landed = [c for c in view.same_effect_before(call) if c.outcome == "succeeded" and not says_replayed(c.result)]
+    if not landed or _explained(landed, call, view):
+        return
+    first, times = landed[0], len(landed) + 1
+    yield Evidence(
+        summary=f"{call.tool_name} took effect {times} times with the same arguments, "
+        f"{apart(first.start_time_unix_nano, call.start_time_unix_nano)} after the first",
+        anchor=call.key,
+        span_ids=(call.span_id, *(c.span_id for c in landed)),
+        severity=_severity(view.effect(call).effect),
+        details={
+            "other": call_facts(first),
+            "this": call_facts(call),
+            "times": times,
+            "effect_key": view.effect_key(call),
+            "same_request": _one_request(landed[-1], call, view),
+            "idempotency_keys": [view.idempotency_key(first), view.idempotency_key(call)],
+        },
+    )
+
+
+def _lands_additively(call: ToolCall, view: View) -> bool:
+    return (
+        call.outcome == "succeeded"
+        and view.writes(call)
+        and view.effect(call).repeat == "additive"
+        and comparable(call)
+        and not says_replayed(call.result)
+    )
+
+
+def _explained(landed: Sequence[ToolCall], call: ToolCall, view: View) -> bool:
+    """True when the repeat is no second effect, or one that was wanted."""
+    last, key = landed[-1], view.idempotency_key(call)
+    if key and any(view.idempotency_key(c) == key for c in landed):
+        return True
+    if any(same_creation(c, call) for c in landed):
+        return True
+    if _one_request(last, call, view):
+        return False
+    return state_changed_between(last, call, view) or _wanted(landed, call, view)
+
+
+def _one_request(first: ToolCall, second: ToolCall, view: View) -> bool:
+    """One call id executed twice though the model asked once: a resume, a redelivery, a second worker."""
+    if not first.tool_call_id or first.tool_call_id != second.tool_call_id:
+        return False
+    requests = [
+        request.tool_call_id
+        for event in view.events
+        if isinstance(event, AssistantMessage)
+        for request in event.requests
+    ]
+    asked = requests.count(first.tool_call_id)
+    return asked == 1 or (asked == 0 and first.batch == second.batch)
+
+
+def _wanted(landed: Sequence[ToolCall], call: ToolCall, view: View) -> bool:
+    """What the user's words allow: a count in this turn, or the same asked again in a new turn."""
+    this_turn = [c for c in landed if c.turn == call.turn]
+    earlier = [c for c in landed if c.turn != call.turn]
+    since = earlier[-1] if earlier else None
+    if not this_turn:
+        return asked_again(landed[-1], call, view)
+    return len(this_turn) < times_asked(user_messages_between(since, call, view), call, view)
+
+
+def _severity(effect: str) -> Severity:
+    return "critical" if effect == "destructive" else "high"
+
+
+@check(on="effect", name="duplicate_write")
+def across_conversations(entries: Sequence[EffectEntry], params: Params) -> Iterator[Evidence]:
+    """The same write landed in two runs of one trigger, or in two conversations shortly after each other."""
+    for i, entry in enumerate(entries):
+        if entry.outcome != "succeeded" or entry.repeat != "additive" or entry.state_changed:
+            continue
+        earlier = [e for e in entries[:i] if e.outcome == "succeeded" and _same_intent(e, entry, params)]
+        if not earlier or any(_same_key(e, entry) for e in earlier):
+            continue
+        first = earlier[0]
+        link = "one trigger" if _same_trigger(first, entry) else "two conversations"
+        yield Evidence(
+            summary=f"{entry.tool_name} took effect with the same arguments in {link}, "
+            f"{apart(first.start_time_unix_nano, entry.start_time_unix_nano)} after the first",
+            anchor=entry.anchor,
+            key="across",
+            span_ids=(entry.span_id, *(e.span_id for e in earlier)),
+            severity=_severity(entry.effect),
+            details={
+                "other": entry_facts(first),
+                "this": entry_facts(entry),
+                "times": len(earlier) + 1,
+                "effect_key": entry.effect_key,
+                "link": link,
+                "hosts": sorted({e.host for e in (*earlier, entry) if e.host}),
+            },
+        )
+
+
+def _same_intent(first: EffectEntry, second: EffectEntry, params: Params) -> bool:
+    if first.conversation_id == second.conversation_id:
+        return False  # the conversation's own check has the user's words
+    if _same_trigger(first, second):
+        return True
+    gap = second.start_time_unix_nano - first.start_time_unix_nano
+    return second.identifying and second.asked < 2 and gap <= params.window_seconds * _SECOND
+
+
+def _same_trigger(first: EffectEntry, second: EffectEntry) -> bool:
+    return bool(first.trigger) and first.trigger == second.trigger
+
+
+def _same_key(first: EffectEntry, second: EffectEntry) -> bool:
+    return bool(first.idempotency_key) and first.idempotency_key == second.idempotency_key

@@ -1,0 +1,79 @@
+"""Whether a call was approved: by evidence on its span, or by the user's yes to a proposal of it."""
+
+from __future__ import annotations
+
+import hashlib
+
+import msgspec
+
+from otelmon.checks.lib.asking import names_action, names_call, names_values, proposal_before
+from otelmon.checks.lib.wording import agrees
+from otelmon.checks.view import View
+from otelmon.vocabulary.canonical import canonical, sha256
+from otelmon.vocabulary.event import ToolCall, UserMessage
+
+
+class Approved(msgspec.Struct, frozen=True):
+    """Who approved a call and how. `source` is the span's word ("user", "policy", "hook") or
+    "conversation"."""
+
+    source: str
+    by: str = ""
+    span_id: str = ""
+
+
+def approval_of(call: ToolCall, view: View) -> Approved | None:
+    """The approval bound to exactly these arguments, or None.
+
+    What a span asserts counts only from a service that the operator trusts: it is the watched party's
+    own word. The user's yes in the conversation counts from anybody."""
+    return _span_approval(call, view) or _user_approval(call, view)
+
+
+def why_not(call: ToolCall, view: View) -> str:
+    """Why the approval on the call's span does not count; "" when it has none."""
+    approval = call.approval
+    if approval is None:
+        return ""
+    if approval.decision != "approved":
+        return f"the decision was {approval.decision}"
+    if approval.expires_unix_nano is not None and approval.expires_unix_nano < call.start_time_unix_nano:
+        return "the approval had expired"
+    if approval.arguments_hash and approval.arguments_hash not in _hashes(call):
+        return "the approval was given for other arguments"
+    if call.service_name not in view.trusted:
+        return f"only {call.service_name or 'the agent'} itself says so, and it is not in detect.trusted_services"
+    return ""
+
+
+def _span_approval(call: ToolCall, view: View) -> Approved | None:
+    if call.approval is None or why_not(call, view):
+        return None
+    return Approved(call.approval.source or "span", call.approval.by, call.span_id)
+
+
+def _hashes(call: ToolCall) -> set[str]:
+    plain = {sha256(call.arguments), call.arguments_hash}
+    plain.add("sha256:" + hashlib.sha256(canonical(call.arguments)).hexdigest())
+    return {h for h in plain | {h.removeprefix("sha256:") for h in plain} if h}
+
+
+def _user_approval(call: ToolCall, view: View) -> Approved | None:
+    for event in reversed(view.before(call)):
+        if isinstance(event, UserMessage) and agrees(event.text) and _proposed(event, call, view):
+            return Approved("conversation", "user", event.span_id)
+    return None
+
+
+def _proposed(message: UserMessage, call: ToolCall, view: View) -> bool:
+    """True when what the user said yes to names this call: in the message itself or just before it."""
+    text = f"{proposal_before(message, view)}\n{message.text}"
+    return names_call(text, call, view)
+
+
+def asked_for(call: ToolCall, view: View) -> bool:
+    """True when the user asked in his own words for this action with these values."""
+    return any(
+        isinstance(event, UserMessage) and names_action(event.text, call) and names_values(event.text, call, view)
+        for event in view.before(call)
+    )

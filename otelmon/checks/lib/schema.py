@@ -1,0 +1,91 @@
+"""JSON Schema behind guards: no remote references, bounded size and depth, linear patterns, masked values."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+import jsonschema_rs
+import msgspec
+
+MAX_SCHEMA_BYTES, MAX_VALUE_BYTES, MAX_DEPTH, MAX_VIOLATIONS = 256 * 1024, 1024 * 1024, 64, 50
+_MASK = "(value)"
+
+
+class Violation(msgspec.Struct, frozen=True):
+    """One place where a value breaks its schema. `path` is a JSON pointer into the value ("" is the
+    whole), `keyword` the keyword that failed, `expected` what it asks for; never the value itself."""
+
+    path: str
+    keyword: str
+    expected: str
+
+
+class NotEvaluableError(Exception):
+    """The schema or the value can not be judged: too large, too deep, or not a schema."""
+
+
+def violations(schema: dict[str, Any], value: Any) -> list[Violation]:
+    """Every place where the value breaks the schema, at most 50. Raises NotEvaluableError."""
+    text = _bounded(schema, MAX_SCHEMA_BYTES)
+    _bounded(value, MAX_VALUE_BYTES)
+    validator = _compiled(text)
+    if validator is None:
+        raise NotEvaluableError
+    found: list[Violation] = []
+    try:
+        for error in validator.iter_errors(value):
+            if len(found) >= MAX_VIOLATIONS:
+                break
+            found.append(_violation(error))
+    except Exception as error:  # a validator of hostile input may fail in any way
+        raise NotEvaluableError from error
+    return found
+
+
+def _bounded(data: Any, limit: int) -> bytes:
+    if depth(data) > MAX_DEPTH:
+        raise NotEvaluableError
+    try:
+        text = msgspec.json.encode(data, order="deterministic")
+    except (TypeError, ValueError) as error:
+        raise NotEvaluableError from error
+    if len(text) > limit:
+        raise NotEvaluableError
+    return text
+
+
+def depth(data: Any) -> int:
+    """How deeply data is nested, counted no further than one beyond MAX_DEPTH."""
+    level, current = 0, [data]
+    while current and level <= MAX_DEPTH:
+        following: list[Any] = []
+        for item in current:
+            if isinstance(item, dict):
+                following += item.values()
+            elif isinstance(item, list):
+                following += item
+        current = [i for i in following if isinstance(i, dict | list)]
+        level += 1
+    return level + bool(current)
+
+
+@lru_cache(maxsize=512)
+def _compiled(text: bytes) -> Any:
+    """A validator, or None when the text is no usable schema. Formats are hints here, not rules."""
+    try:
+        schema = msgspec.json.decode(text)
+        return jsonschema_rs.validator_for(
+            schema,
+            validate_formats=False,
+            offline=True,
+            mask=_MASK,
+            pattern_options=jsonschema_rs.RegexOptions(size_limit=1_000_000),
+        )
+    except Exception:  # noqa: BLE001 - whatever a hostile schema causes, it is not a verdict
+        return None
+
+
+def _violation(error: Any) -> Violation:
+    path = "".join(f"/{str(part).replace('~', '~0').replace('/', '~1')}" for part in error.instance_path)
+    return Violation(path, error.kind.name, str(error.message)[:300])

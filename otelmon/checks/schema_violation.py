@@ -1,0 +1,98 @@
+"""Arguments that break the tool's JSON Schema."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import msgspec
+
+from otelmon.checks.lib.schema import NotEvaluableError, Violation, violations
+from otelmon.checks.registry import NoParams, check
+from otelmon.checks.view import View
+from otelmon.vocabulary.catalogue import Effect
+from otelmon.vocabulary.event import ToolCall
+from otelmon.vocabulary.finding import Evidence, Severity
+
+_EXTRAS = frozenset(("additionalProperties", "unevaluatedProperties"))
+_LOSSLESS_DEPTH = 3
+
+
+@check(on="call")
+def schema_violation(call: ToolCall, view: View, params: NoParams) -> Iterator[Evidence]:  # noqa: ARG001
+    """The arguments of a call fail the JSON Schema of its tool.
+
+    Why it matters: a refused call costs a turn; one that a lenient server took may have done something
+    else than was meant.
+    """
+    tool = view.tool(call)
+    if tool is None or tool.input_schema is None or call.arguments is None:
+        return
+    if call.arguments_fidelity in ("redacted", "truncated", "hashed", "absent"):
+        return
+    try:
+        found = _judged(call, tool.input_schema)
+    except NotEvaluableError:
+        return
+    if not found:
+        return
+    shown = ", ".join(f"{v.path or 'arguments'}: {v.expected}" for v in found[:3])
+    yield Evidence(
+        summary=f"{call.tool_name} was called with arguments that break its schema: {shown}",
+        anchor=call.key,
+        span_ids=(call.span_id,),
+        severity=_severity(call, found, view.effect(call).effect),
+        details={
+            "violations": [{"path": v.path, "keyword": v.keyword, "expected": v.expected} for v in found],
+            "accepted": call.outcome == "succeeded",
+            "outcome": call.outcome,
+        },
+    )
+
+
+def _judged(call: ToolCall, schema: dict[str, Any]) -> list[Violation]:
+    arguments = call.arguments
+    if call.arguments_fidelity == "repaired" and isinstance(arguments, dict):
+        # The model sent the object as a string inside a string; whoever recorded it unpacked it.
+        return [] if call.outcome == "succeeded" else [_DOUBLE_ENCODED]
+    found = violations(schema, arguments)
+    if found and isinstance(arguments, str) and isinstance(_decoded(arguments), dict):
+        return [_DOUBLE_ENCODED]
+    if found and call.arguments_fidelity == "decoded" and not violations(schema, _lossless(arguments, schema, 0)):
+        return []  # the recorder wrote numbers or objects as text; nothing the model did
+    if call.outcome == "succeeded":
+        # A parameter the server took is newer than the catalogue, not wrong.
+        found = [v for v in found if v.keyword not in _EXTRAS]
+    return found
+
+
+_DOUBLE_ENCODED = Violation("", "type", 'the object is encoded as a JSON string; an "object" is expected')
+
+
+def _decoded(text: str) -> Any:
+    try:
+        return msgspec.json.decode(text)
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        return None
+
+
+def _lossless(value: Any, schema: Any, depth: int) -> Any:
+    """Text unpacked where the schema wants something else than text."""
+    wanted = schema.get("type") if isinstance(schema, dict) else None
+    if isinstance(value, str) and wanted not in (None, "string"):
+        inner = _decoded(value)
+        return value if inner is None or isinstance(inner, str) else inner
+    properties = schema.get("properties") if isinstance(schema, dict) else None
+    if isinstance(value, dict) and isinstance(properties, dict) and depth < _LOSSLESS_DEPTH:
+        return {k: _lossless(v, properties.get(k), depth + 1) for k, v in value.items()}
+    return value
+
+
+def _severity(call: ToolCall, found: Sequence[Violation], effect: Effect) -> Severity:
+    """Refused: the agent was told, low. Taken by the server although wrong: low too, unless something
+    that can not be taken back landed or may have. Not known: medium."""
+    if effect == "destructive" and call.outcome in ("succeeded", "unknown"):
+        return "high"
+    if _DOUBLE_ENCODED in found:
+        return "medium"
+    return "low" if call.outcome in ("failed", "denied", "succeeded") else "medium"
