@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from otelmon.assemble.derive import Called
-from otelmon.assemble.order import ContextText, DefinitionSeen, Item, Occurrence, SystemText
+from otelmon.assemble.occurrences import ContextText, DefinitionSeen, Item, Occurrence, SystemText
 from otelmon.assemble.outcome import derive_outcome
 from otelmon.assemble.runs import Place, RunDraft
 from otelmon.assemble.slots import hash_of

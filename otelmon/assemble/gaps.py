@@ -21,10 +21,10 @@ def gaps_of(run: RunDraft, events: Sequence[Event], table: MessageTable, story: 
         found.append("content_off")
     if any(r.content == "hashed" for r in run.readings) or _fidelity("hashed", calls):
         found.append("hashed")
-    keys = _keys(run.readings, table)
-    if _truncated(run, calls, table, keys):
+    seen = _seen(run.readings, table)
+    if _truncated(run, calls, table, seen):
         found.append("truncated")
-    if _prior_turns_unseen(run, table, keys, run.run_id in story.unasked, bool(story.users)):
+    if _prior_turns_unseen(run, table, seen, run.run_id in story.unasked, bool(story.users)):
         found.append("prior_turns_unseen")
     if not run.root_seen or not any(isinstance(e, AssistantMessage) and e.final for e in events):
         found.append("incomplete_run")
@@ -44,25 +44,25 @@ def _fidelity(word: str, calls: Iterable[ToolCall]) -> bool:
     return any(word in (call.arguments_fidelity, call.result_fidelity) for call in calls)
 
 
-def _truncated(run: RunDraft, calls: Iterable[ToolCall], table: MessageTable, keys: Iterable[int]) -> bool:
+def _truncated(run: RunDraft, calls: Iterable[ToolCall], table: MessageTable, seen: Iterable[int]) -> bool:
     if any(r.content == "truncated" or r.dropped > 0 for r in run.readings) or _fidelity("truncated", calls):
         return True
-    return any(message is not None and message.truncated for message in map(table.messages.__getitem__, keys))
+    return any(message is not None and message.truncated for message in map(table.messages.__getitem__, seen))
 
 
-def _prior_turns_unseen(run: RunDraft, table: MessageTable, keys: set[int], unanswered: bool, asked: bool) -> bool:
+def _prior_turns_unseen(run: RunDraft, table: MessageTable, seen: set[int], unanswered: bool, asked: bool) -> bool:
     """The history does not reach the first turn: messages are missing, a result stands without its
     request, or nobody is known to have asked for anything."""
-    if not asked or unanswered or not table.missing.isdisjoint(keys):
+    if not asked or unanswered or not table.missing.isdisjoint(seen):
         return True
     saw = [r for r in run.readings if r.kind == "model" and r.input]
     return bool(saw) and not any(r.history_complete for r in saw)
 
 
-def _keys(readings: Iterable[Reading], table: MessageTable) -> set[int]:
-    keys: set[int] = set()
+def _seen(readings: Iterable[Reading], table: MessageTable) -> set[int]:
+    seen: set[int] = set()
     for reading in readings:
         if reading.input or reading.output:
-            keys.update(table.keys(reading.input))
-            keys.update(table.keys(reading.output))
-    return keys
+            seen.update(table.numbers(reading.input))
+            seen.update(table.numbers(reading.output))
+    return seen

@@ -43,9 +43,17 @@ def conflicts(readings: Iterable[Reading]) -> int:
     return sum(len(found) > 1 for found in digests.values())
 
 
+class Line(msgspec.Struct, frozen=True):
+    """Messages in order, twice: `exact` are numbers of messages, `keys` numbers of contents. Equal
+    content has one key, whatever call ids and encodings different instrumentations gave it."""
+
+    exact: tuple[int, ...] = ()
+    keys: tuple[int, ...] = ()
+
+
 class MessageTable:
-    """Messages by digest, and a number per content: equal content under two digests (call ids or
-    encodings that differ between instrumentations) has one number."""
+    """The messages of a conversation by number. `system` and `missing` (digests whose message never
+    came) hold such numbers."""
 
     def __init__(self, readings: Iterable[Reading]) -> None:
         by_digest: dict[str, Message] = {}
@@ -54,21 +62,14 @@ class MessageTable:
                 known = by_digest.get(message.digest)
                 same = known is None or known == message
                 by_digest[message.digest] = message if same or known is None else preferred(known, message)
-        self.messages: list[Message | None] = []
-        self.system: set[int] = set()
+        self.messages: list[Message | None] = list(by_digest.values())
+        self.system = {number for number, message in enumerate(by_digest.values()) if message.role == "system"}
         self.missing: set[int] = set()
-        self._numbers: dict[str, int] = {}
+        self._numbers = {digest: number for number, digest in enumerate(by_digest)}
         contents: dict[object, int] = {}
-        for digest in sorted(by_digest):
-            message = by_digest[digest]
-            number = contents.setdefault(_content(message), len(self.messages))
-            if number == len(self.messages):
-                self.messages.append(message)
-                if message.role == "system":
-                    self.system.add(number)
-            self._numbers[digest] = number
+        self._keys = [contents.setdefault(_content(m), number) for number, m in enumerate(by_digest.values())]
 
-    def keys(self, digests: Sequence[str]) -> tuple[int, ...]:
+    def numbers(self, digests: Sequence[str]) -> tuple[int, ...]:
         """The numbers of these messages; an unknown digest gets a number without a message."""
         numbers = self._numbers
         try:
@@ -76,11 +77,16 @@ class MessageTable:
         except KeyError:
             return tuple([self._number(digest) for digest in digests])
 
+    def line(self, numbers: tuple[int, ...]) -> Line:
+        """The same with the keys of their contents."""
+        return Line(numbers, tuple(map(self._keys.__getitem__, numbers)))
+
     def _number(self, digest: str) -> int:
         number = self._numbers.get(digest)
         if number is None:
             number = self._numbers[digest] = len(self.messages)
             self.messages.append(None)
+            self._keys.append(number)
             self.missing.add(number)
         return number
 

@@ -12,7 +12,8 @@ from collections.abc import Sequence
 
 from otelmon.assemble.derive import Called
 from otelmon.assemble.events import place_of
-from otelmon.assemble.order import Item, Occurrence, Story
+from otelmon.assemble.occurrences import Item, Occurrence
+from otelmon.assemble.order import Story
 from otelmon.assemble.runs import RunDraft
 from otelmon.assemble.telling import Early
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from otelmon.assemble.order import overlapping
+from otelmon.assemble.occurrences import overlapping
 from otelmon.assemble.runs import Place, SpanKey, span_order
 from otelmon.assemble.values import bind, stable_bytes
 from otelmon.vocabulary.reading import HttpFields, Reading, ToolFields

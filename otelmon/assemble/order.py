@@ -9,77 +9,27 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
+from otelmon.assemble.gather import Line
+from otelmon.assemble.occurrences import (
+    Chain,
+    Item,
+    Occurrence,
+    above,
+    answer_time,
+    choose,
+    line_up,
+    one_generation,
+    unshown,
+)
 from otelmon.assemble.runs import Place, RunDraft
 from otelmon.assemble.slots import Group, Slot, SlotTable
-from otelmon.vocabulary.reading import Definition, Message, Reading
+from otelmon.vocabulary.reading import Message
 
 RECENT = 8
-SHORT_NANOS = 5_000_000
 CLIMB = 4
 LONG_TEXT = 24
-
-
-@dataclass(slots=True, eq=False)
-class Chain:
-    """A line of occurrences without branches; `fork` is the occurrence it branches off."""
-
-    fork: Occurrence | None
-
-
-@dataclass(slots=True, eq=False)
-class Occurrence:
-    """One message at one place. `generated` when a model span's output shows its making; `place`
-    is the span it is read from; `aside` for text beside the line of the conversation (a summary
-    of what was cut off)."""
-
-    key: int
-    message: Message | None
-    parent: Occurrence | None
-    chain: Chain
-    depth: int
-    place: Place
-    time: int
-    generated: Place | None = None
-    freshness: int = 0
-    aside: bool = False
-    repeated: bool = False
-    answers: bool = False
-    index: int = -1
-    turn: int = -1
-    group: Group | None = None
-    children: dict[int, list[Occurrence]] = field(default_factory=dict)
-
-
-@dataclass(slots=True, eq=False)
-class SystemText:
-    """A system message at its first place in a run."""
-
-    text: str
-    place: Place
-    time: int
-
-
-@dataclass(slots=True, eq=False)
-class DefinitionSeen:
-    """A tool definition at its first place in a run."""
-
-    definition: Definition
-    place: Place
-    time: int
-
-
-@dataclass(slots=True, eq=False)
-class ContextText:
-    """Text that a span which is no model's brought in: retrieved documents."""
-
-    text: str
-    place: Place
-    time: int
-
-
-Item = Occurrence | SystemText | ContextText | DefinitionSeen
 
 
 @dataclass(slots=True, eq=False)
@@ -104,39 +54,38 @@ class Story:
         self.slots = SlotTable()
 
     # -- what a span saw -------------------------------------------------------------------------
-    def enter(self, keys: tuple[int, ...], place: Place, time: int) -> Occurrence | None:
+    def enter(self, line: Line, place: Place, time: int) -> Occurrence | None:
         """Walk the input down the tree; returns the occurrence it ends at."""
+        keys, exact = line.keys, line.exact
         if not keys:
             return self._last_of(place.run)
         node, done = self._known(keys, place)
         if done < len(keys) and (node is None or node.children):
-            node, done = self._overlap(keys, node, done, place, time)
+            node, done = self._overlap(line, node, done, place, time)
         if done == len(keys) and node is not None and self._asked_again(node, place):
             node, done = node.parent, done - 1
-            node = self._grow(node, keys[done], place, time, 0)
+            node = self._grow(node, keys[done], exact[done], place, time)
             done += 1
         for index in range(done, len(keys)):
-            node = self._grow(node, keys[index], place, time, len(keys) - index)
+            node = self._grow(node, keys[index], exact[index], place, time, len(keys) - index)
         if node is not None:
             self._remember(keys, node, place.run)
         return node
 
-    def leave(
-        self, node: Occurrence | None, keys: tuple[int, ...], seen: tuple[int, ...], place: Place, echo: bool
-    ) -> Occurrence | None:
+    def leave(self, node: Occurrence | None, said: Line, seen: Line, place: Place, echo: bool) -> Occurrence | None:
         """Add the output below the occurrence the input ended at. `echo`: the span (an agent's)
         only repeats what others said, so an equal message that is known is the same one."""
         time = max(place.reading.start_time_unix_nano, place.reading.end_time_unix_nano)
-        for key in keys:
+        for key, number in zip(said.keys, said.exact, strict=True):
             known = self._said(node, key, place, echo)
             if known is None:
-                known = self._grow(node, key, place, time, 0, said=True)
+                known = self._grow(node, key, number, place, time, said=True)
             elif known.generated is None:
                 known.generated = known.place = place
                 known.time = time
             node = known
-        if node is not None and keys:
-            self._remember(seen + keys, node, place.run)
+        if node is not None and said.keys:
+            self._remember(seen.keys + said.keys, node, place.run)
         return node
 
     # -- finding ---------------------------------------------------------------------------------
@@ -155,7 +104,7 @@ class Story:
         node, done = self._resume(keys, place.run)
         level = node.children if node else self._roots
         while done < len(keys):
-            child = _choose(level.get(keys[done], ()), place.run)
+            child = choose(level.get(keys[done], ()), place.run)
             if child is None:
                 break
             freshness = len(keys) - done
@@ -174,10 +123,10 @@ class Story:
         return (best.node, len(best.keys)) if best else (None, 0)
 
     def _overlap(
-        self, keys: tuple[int, ...], node: Occurrence | None, done: int, place: Place, time: int
+        self, line: Line, node: Occurrence | None, done: int, place: Place, time: int
     ) -> tuple[Occurrence | None, int]:
         """A history that was cut or summarised: line its rest up with the end of a known line."""
-        rest = keys[done:]
+        rest = line.keys[done:]
         best: tuple[int, int, Occurrence] | None = None
         tried: set[int] = set()
         for recent in reversed(self._recent):
@@ -186,21 +135,21 @@ class Story:
                 if tip is None or id(tip) in tried:
                     break
                 tried.add(id(tip))
-                found = _line_up(tip, rest)
+                found = line_up(tip, rest)
                 if found and self._convincing(tip, found) and (best is None or found[1] > best[1]):
                     best = (found[0], found[1], tip)
                 tip = tip.parent
         if best is None:
             return node, done
         end, length, tip = best
-        for key in rest[: end - length + 1]:
-            if key not in self._seen:
-                self._aside(tip, key, place, time)
+        for index in range(done, done + end - length + 1):
+            if line.keys[index] not in self._seen:
+                self._aside(tip, line.keys[index], line.exact[index], place, time)
         return tip, done + end + 1
 
     def _convincing(self, tip: Occurrence, found: tuple[int, int]) -> bool:
-        end, length = found
-        if length >= 2 or end == 0:
+        """One message that agrees is little: it must be one that does not repeat by chance."""
+        if found[1] >= 2:
             return True
         message = tip.message
         return message is not None and (bool(message.requests) or len(message.text) >= LONG_TEXT)
@@ -210,7 +159,7 @@ class Story:
         the same generation seen through a second instrumentation."""
         same = (node.children if node else self._roots).get(key, ())
         for child in same:
-            if child.generated is None or echo or _one_generation(child.generated, place):
+            if child.generated is None or echo or one_generation(child.generated, place):
                 return child
         return None
 
@@ -229,29 +178,37 @@ class Story:
             for child in same:
                 if (child.generated or child.place).run is place.run:
                     return False
-                answered = answered or _answer_time(child) < place.reading.start_time_unix_nano
+                answered = answered or answer_time(child) < place.reading.start_time_unix_nano
         return answered
 
     # -- growing ---------------------------------------------------------------------------------
     def _grow(
-        self, parent: Occurrence | None, key: int, place: Place, time: int, freshness: int, said: bool = False
+        self,
+        parent: Occurrence | None,
+        key: int,
+        number: int,
+        place: Place,
+        time: int,
+        freshness: int = 0,
+        said: bool = False,
     ) -> Occurrence:
         siblings = parent.children if parent else self._roots
         chain = parent.chain if parent and not siblings else Chain(parent)
         depth = parent.depth + 1 if parent else 0
-        node = Occurrence(key, self._messages[key], parent, chain, depth, place, time, freshness=freshness)
+        node = Occurrence(key, self._messages[number], parent, chain, depth, place, time, freshness=freshness)
         siblings.setdefault(key, []).append(node)
         self._seen.add(key)
         if said:
             node.generated = place
+        node.asked = bool(parent and parent.asked) or (node.message is not None and node.message.role == "user")
         self._file(node, parent)
         if not node.repeated:
             node.index = len(self.items)
             self.items.append(node)
         return node
 
-    def _aside(self, tip: Occurrence, key: int, place: Place, time: int) -> None:
-        node = Occurrence(key, self._messages[key], tip, Chain(tip), tip.depth + 1, place, time, aside=True)
+    def _aside(self, tip: Occurrence, key: int, number: int, place: Place, time: int) -> None:
+        node = Occurrence(key, self._messages[number], tip, Chain(tip), tip.depth + 1, place, time, aside=True)
         node.index = len(self.items)
         self._seen.add(key)
         self.items.append(node)
@@ -262,11 +219,7 @@ class Story:
         if message is None:
             return
         if message.role == "tool":
-            node.group = parent.group if parent else None
-            found = [self.slots.answer(node.group, response, node) for response in message.responses]
-            node.answers = any(slot is not None for slot in found)
-            if not node.answers:
-                self.unasked.add(node.place.run.run_id)
+            self._answer(node, message, parent)
         elif message.role == "user":
             self.users += node.place.tool is None
         elif message.role == "assistant":
@@ -276,6 +229,19 @@ class Story:
                 return
             node.group = self._group_for(node, parent)
             self.slots.add(node, node.group, message.requests)
+
+    def _answer(self, node: Occurrence, message: Message, parent: Occurrence | None) -> None:
+        groups = [unshown(parent, node.place.run), parent.group if parent else None]
+        for response in message.responses:
+            for group in groups:
+                slot = self.slots.answer(group, response, node)
+                if slot is not None:
+                    node.group, node.answers = slot.group, True
+                    break
+        if not node.answers:
+            node.group = groups[1]
+            if not node.asked:
+                self.unasked.add(node.place.run.run_id)
 
     def _group_for(self, node: Occurrence, parent: Occurrence | None) -> Group:
         before = parent.group if parent and parent.message and parent.message.role == "assistant" else None
@@ -292,75 +258,12 @@ class Story:
         could not be lined up, or a second instrumentation of one generation."""
         for request in message.requests:
             for slot in self.slots.same_call(request)[-16:]:
-                if _above(slot.node, node) or any(_above(alias, node) for alias in slot.aliases[-16:]):
+                if above(slot.node, node) or any(above(alias, node) for alias in slot.aliases[-16:]):
                     continue
                 made = slot.node.generated
-                if node.generated is None or (made is not None and _one_generation(made, node.generated)):
+                if node.generated is None or (made is not None and one_generation(made, node.generated)):
                     slot.aliases.append(node)
                     return slot
             if request.tool_call_id:
                 return None
         return None
-
-
-def _choose(same: Sequence[Occurrence], run: RunDraft) -> Occurrence | None:
-    """Of equal messages at one place: the one of this run, else the newest."""
-    if len(same) < 2:
-        return same[0] if same else None
-    mine = [child for child in same if (child.generated or child.place).run is run]
-    return (mine or same)[-1]
-
-
-def _line_up(tip: Occurrence, rest: tuple[int, ...]) -> tuple[int, int] | None:
-    """(index of the tip in the rest, how many messages agree backwards from it)."""
-    if tip.key not in rest:
-        return None
-    end = len(rest) - 1 - rest[::-1].index(tip.key)
-    length, node = 0, tip
-    current: Occurrence | None = node
-    while current is not None and length <= end and current.key == rest[end - length]:
-        length += 1
-        current = current.parent
-    return end, length
-
-
-def _one_generation(one: Place, other: Place) -> bool:
-    """One model call seen by two instrumentations: different scopes, nearly the same time."""
-    a, b = one.reading, other.reading
-    if (a.scope_name, a.dialect) == (b.scope_name, b.dialect):
-        return False
-    return overlapping(a, b)
-
-
-def overlapping(a: Reading, b: Reading) -> bool:
-    """More than 80 % of the shorter span lies inside the other; very short ones begin together."""
-    shared = min(a.end_time_unix_nano, b.end_time_unix_nano) - max(a.start_time_unix_nano, b.start_time_unix_nano)
-    shorter = min(
-        a.end_time_unix_nano - a.start_time_unix_nano,
-        b.end_time_unix_nano - b.start_time_unix_nano,
-    )
-    if shorter <= SHORT_NANOS:
-        return abs(a.start_time_unix_nano - b.start_time_unix_nano) <= SHORT_NANOS
-    return shared > 0.8 * shorter
-
-
-def _above(ancestor: Occurrence, node: Occurrence) -> bool:
-    chain, depth = node.chain, node.depth
-    while True:
-        if chain is ancestor.chain:
-            return ancestor.depth <= depth
-        if chain.fork is None:
-            return False
-        chain, depth = chain.fork.chain, chain.fork.depth
-
-
-def _answer_time(node: Occurrence) -> float:
-    """When the first answer without requests below this occurrence was there; infinite if never."""
-    current: Occurrence | None = node
-    while current is not None:
-        message = current.message
-        if message is not None and message.role == "assistant" and not message.requests:
-            return current.time
-        newest = list(current.children.values())
-        current = newest[-1][-1] if newest else None
-    return float("inf")

@@ -14,7 +14,7 @@ from otelmon.vocabulary.canonical import sha256
 from otelmon.vocabulary.reading import RequestedCall, ToolResponse
 
 if TYPE_CHECKING:
-    from otelmon.assemble.order import Occurrence
+    from otelmon.assemble.occurrences import Occurrence
 
 _decoder = msgspec.json.Decoder()
 

@@ -6,8 +6,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from otelmon.assemble.gather import MessageTable
-from otelmon.assemble.order import ContextText, DefinitionSeen, Occurrence, Story, SystemText
+from otelmon.assemble.gather import Line, MessageTable
+from otelmon.assemble.occurrences import ContextText, DefinitionSeen, Occurrence, SystemText
+from otelmon.assemble.order import Story
 from otelmon.assemble.runs import Place, RunDraft, SpanKey
 from otelmon.vocabulary.reading import Definition, Reading
 
@@ -17,13 +18,13 @@ _SAID, _SAW = 0, 1
 
 @dataclass(slots=True, eq=False)
 class _View:
-    """What is used of a span's messages, as numbers without system messages."""
+    """What is used of a span's messages, without system messages."""
 
     reading: Reading
     place: Place
-    saw: tuple[int, ...] = ()
-    said: tuple[int, ...] = ()
-    system: tuple[int, ...] = ()
+    saw: Line
+    said: Line
+    system: tuple[int, ...]
     node: Occurrence | None = None
     entered: bool = False
 
@@ -40,7 +41,7 @@ def tell(story: Story, table: MessageTable, places: Mapping[SpanKey, Place], run
     anything else of it."""
     views = [view for run in runs for view in _views_of(run, table, places)]
     steps = [(v.reading.start_time_unix_nano, _SAW, v.reading.trace_id, v.reading.span_id, v) for v in views]
-    steps += [(_end(v.reading), _SAID, v.reading.trace_id, v.reading.span_id, v) for v in views if v.said]
+    steps += [(_end(v.reading), _SAID, v.reading.trace_id, v.reading.span_id, v) for v in views if v.said.exact]
     steps.sort(key=lambda step: step[:4])
     teller = _Teller(story, table)
     for _, phase, _, _, view in steps:
@@ -71,13 +72,13 @@ def _views_of(run: RunDraft, table: MessageTable, places: Mapping[SpanKey, Place
 
 
 def _view(reading: Reading, place: Place, table: MessageTable, saw: bool, said: bool) -> _View:
-    seen = table.keys(reading.input) if saw else ()
-    spoken = table.keys(reading.output) if said else ()
+    seen = table.numbers(reading.input) if saw else ()
+    spoken = table.numbers(reading.output) if said else ()
     system: tuple[int, ...] = ()
     if not table.system.isdisjoint(seen):
         system = tuple(dict.fromkeys(key for key in seen if key in table.system))
         seen = tuple([key for key in seen if key not in table.system])
-    return _View(reading, place, seen, spoken, system)
+    return _View(reading, place, table.line(seen), table.line(spoken), system)
 
 
 class _Teller:
@@ -103,7 +104,7 @@ class _Teller:
         if reading.kind in ("model", "agent"):
             view.node = self._story.enter(view.saw, place, time)
         else:
-            self._beside(view, view.saw + view.said, time)
+            self._beside(view, view.saw.exact + view.said.exact, time)
 
     def said(self, view: _View) -> None:
         if not view.entered:

@@ -12,7 +12,8 @@ from otelmon.assemble.gaps import gaps_of
 from otelmon.assemble.gather import MessageTable, conflicts, one_per_span
 from otelmon.assemble.line import Line
 from otelmon.assemble.merge import executions
-from otelmon.assemble.order import Item, Occurrence, Story
+from otelmon.assemble.occurrences import Item, Occurrence
+from otelmon.assemble.order import Story
 from otelmon.assemble.runs import Place, RunDraft, SpanKey, place_all
 from otelmon.assemble.telling import tell
 from otelmon.vocabulary.event import EndReason, Event, Run, Timeline
