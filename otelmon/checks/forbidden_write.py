@@ -71,4 +71,7 @@ def _severity(policy: Policy, call: ToolCall, view: View) -> Severity:
     for severity in SEVERITIES:
         if policy.severity == severity:
             return severity
-    return "critical" if view.effect(call).effect == "destructive" and call.outcome in _LANDED else "high"
+    effect = view.effect(call).effect
+    if effect == "read":
+        return "medium"
+    return "critical" if effect == "destructive" and call.outcome in _LANDED else "high"
