@@ -93,7 +93,7 @@ def _missing(role: Role, index: Index) -> Found:
 def _learn_message(event: Event, view: View, index: Index) -> None:
     match event:
         case UserMessage():
-            index.confirm(event.position)
+            index.confirm()
             index.learn(event.text, "user", event.position)
         case SystemMessage():
             index.learn(event.text, "system", event.position)

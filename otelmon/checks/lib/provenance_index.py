@@ -95,7 +95,7 @@ class Index:
         if text:
             self._pending = [*self._pending[-3:], (text, position)]
 
-    def confirm(self, position: int) -> None:
+    def confirm(self) -> None:
         """The user answered: what was proposed before is known to the user."""
         for text, place in self._pending:
             found = atoms(text)
