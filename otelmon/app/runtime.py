@@ -29,6 +29,7 @@ from otelmon.receive.doors import Doors
 from otelmon.receive.pack import Packed
 from otelmon.receive.receiver import Intake, Receiver
 from otelmon.store.database import Database
+from otelmon.store.queries import payloads
 from otelmon.store.retention import Retention
 from otelmon.store.stage import StoreStage
 from otelmon.store.verdicts import Change
@@ -79,7 +80,9 @@ class Monitor:
             self.database = Database.open(Path(self.config.data) / DATABASE, self.config.store)
             self._stack.callback(self.database.close)
         if self.config.web.listen:
-            site = Site(self.config, self.laws, self.database, self.exporter.text, self.problems, self._wall)
+            site = Site(
+                self.config, self.laws, self.database, self.exporter.text, self.problems, self._wall, self.replay
+            )
             self.web = WebDoor(site)
             self._stack.callback(self.web.close)
         for name, make in self._makers(bus):
@@ -110,7 +113,10 @@ class Monitor:
             self._count(changes)
 
         database = self.database
-        chores = (Retention(database, self.config.store), lambda now: resolve_quiet(database, self.config.incidents, now))
+        chores = (
+            Retention(database, self.config.store),
+            lambda now: resolve_quiet(database, self.config.incidents, now),
+        )
         return StoreStage(bus, database, self.config.store, self._wall, hook, chores)
 
     def stop(self) -> None:
@@ -129,6 +135,20 @@ class Monitor:
         self._bus.publish(
             SPANS, [Outgoing(m.key, m.value, received_unix_nano, partition=m.partition) for m in messages]
         )
+
+    def replay(self, since: int, until: int | None) -> int:
+        """Send stored messages received in [since, until) through the stages again, with the receive
+        time they had; how many. They are recognised as known; what is judged is judged by the rules
+        in force now."""
+        if self._bus is None or self.database is None:
+            return 0
+        number = 0
+        for payload in payloads(self.database, since, until):
+            encoding = (("content-type", b"application/json"),) if payload.encoding == "otlp_json" else ()
+            message = Outgoing("", payload.value, payload.received_unix_nano, encoding, payload.partition)
+            self._bus.publish(SPANS, [message])
+            number += 1
+        return number
 
     def _account(self, intake: Intake) -> None:
         """Count a request. What was refused is kept durably too: counters are gone after a kill."""

@@ -23,7 +23,12 @@ from otelmon.vocabulary.errors import Problem, UserError
 @click.option("--listen", help="Address of pages, API and metrics, host:port; empty: none.")
 @click.pass_obj
 def command(
-    context: Context, stages: tuple[str, ...], data: str | None, catalog: str | None, bus: str | None, listen: str | None
+    context: Context,
+    stages: tuple[str, ...],
+    data: str | None,
+    catalog: str | None,
+    bus: str | None,
+    listen: str | None,
 ) -> int:
     """Run the monitor until it is told to stop (Ctrl-C, SIGTERM).
 
@@ -32,6 +37,7 @@ def command(
     for key, value in (("data", data), ("catalogue", catalog), ("bus", bus), ("web.listen", listen)):
         context.override(key, value)
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s", stream=sys.stderr)
+    logging.getLogger("uvicorn").setLevel(logging.WARNING)
     chosen = stages or STAGES
     check_stages(context.config, chosen)
     monitor = Monitor(context.config, chosen)

@@ -52,10 +52,23 @@ def routes(site: Site) -> list[Route]:
         await run_in_threadpool(change_incident, _database(site), path["verb"], path["incident_id"], site.wall(), given)
         return json_response({"ok": True})
 
+    async def replay(request: Request) -> Response:
+        refuse_foreign(request)
+        given = await _body(request)
+        _database(site)
+        try:
+            since, until = int(given["since"]), int(given["until"]) if "until" in given else None
+        except (KeyError, ValueError):
+            raise UserError(
+                Problem("replay", "since is missing or not a number", "nanoseconds since the epoch")
+            ) from None
+        return json_response({"messages": await run_in_threadpool(site.replay, since, until)})
+
     return [
         Route("/metrics", metrics),
         Route("/healthz", healthz),
         Route("/readyz", readyz),
+        Route("/api/v1/replay", answered(replay), methods=["POST"]),
         Route("/api/v1/incidents/{incident_id}/{verb}", answered(change), methods=["POST"]),
         Route("/api/v1/{name}", answered(read)),
     ]

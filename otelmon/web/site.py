@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 
 class Site(msgspec.Struct, frozen=True):
     """`database` is None in a process without the store stage: then only health and metrics answer.
-    `metrics` gives the exposition text, `problems` what is wrong now, `wall` nanoseconds."""
+    `metrics` gives the exposition text, `problems` what is wrong now, `wall` nanoseconds;
+    `replay(since, until)` sends stored messages through the stages again, answers how many."""
 
     config: Config
     laws: Laws
@@ -23,3 +24,4 @@ class Site(msgspec.Struct, frozen=True):
     metrics: Callable[[], bytes]
     problems: Callable[[], list[str]]
     wall: Callable[[], int]
+    replay: Callable[[int, int | None], int]

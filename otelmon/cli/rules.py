@@ -1,0 +1,99 @@
+"""otelmon rules: list, show, test, new."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import click
+import msgspec
+
+from otelmon.app.laws import load_laws
+from otelmon.cli.common import Context, print_json, print_table
+from otelmon.rules.examples import run_rule_tests
+from otelmon.rules.model import Rule
+from otelmon.rules.mutate import survivors
+from otelmon.rules.templates import new_rule
+from otelmon.vocabulary.errors import ANSWER_NO, OK, Problem, UserError
+
+
+@click.group()
+def command() -> None:
+    """What is checked."""
+
+
+@command.command("list")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.pass_obj
+def list_(context: Context, as_json: bool) -> int:
+    """All rules in force."""
+    rules = load_laws(context.config).rules.rules.values()
+    rows = [(rule.id, rule.severity, rule.status, rule.family, rule.title) for rule in rules]
+    headings = ("rule", "severity", "status", "family", "title")
+    if as_json:
+        print_json([dict(zip(headings, row, strict=True)) for row in rows])
+    else:
+        print_table(headings, rows)
+    return OK
+
+
+@command.command()
+@click.argument("rule_id")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.pass_obj
+def show(context: Context, rule_id: str, as_json: bool) -> int:
+    """One rule: what it means, what it needs, what to do."""
+    rule = _chosen(context, (rule_id,))[0]
+    if as_json:
+        print_json({**rule.raw, "params": msgspec.to_builtins(rule.params), "version": rule.version})
+        return OK
+    click.echo(f"{rule.id}: {rule.title}  [{rule.severity}, {rule.status}, {rule.family}]\n")
+    click.echo(rule.description.strip() + "\n")
+    params = msgspec.to_builtins(rule.params)
+    click.echo(f"needs        {', '.join(rule.needs) or 'nothing'}")
+    click.echo(f"parameters   {', '.join(f'{key}={value}' for key, value in params.items()) or 'none'}")
+    click.echo(f"tags         {', '.join(rule.tags) or 'none'}")
+    for text in rule.false_positives:
+        click.echo(f"may be wrong {text.strip()}")
+    click.echo("\n" + rule.runbook.strip())
+    return OK
+
+
+@command.command()
+@click.argument("rule_ids", nargs=-1)
+@click.option("--mutate", is_flag=True, help="Also change every parameter: a change no test notices is a failure.")
+@click.pass_obj
+def test(context: Context, rule_ids: tuple[str, ...], mutate: bool) -> int:
+    """Run the tests inside the rule files."""
+    verdicts: Counter[str] = Counter()
+    for rule in _chosen(context, rule_ids):
+        for result in run_rule_tests(rule):
+            verdicts[result.verdict] += 1
+            if result.verdict != "pass":
+                click.echo(str(result))
+        for mutant in survivors(rule) if mutate else ():
+            verdicts["survived"] += 1
+            click.echo(f"SURVIVED {rule.id}: {mutant}")
+    words = {"pass": "passed", "FAIL": "failed", "ERROR": "could not run", "survived": "parameter changes not noticed"}
+    click.echo(", ".join(f"{verdicts[key]} {word}" for key, word in words.items() if verdicts[key] or key == "pass"))
+    return OK if set(verdicts) <= {"pass"} else ANSWER_NO
+
+
+@command.command()
+@click.argument("rule_id")
+@click.option("--checks", "checks_dir", type=click.Path(path_type=Path), default=Path("otelmon/checks"), show_default=True)  # fmt: skip
+@click.option("--rules", "rules_dir", type=click.Path(path_type=Path), default=Path("rules"), show_default=True)
+def new(rule_id: str, checks_dir: Path, rules_dir: Path) -> int:
+    """Write the two files of a new check and its rule, to be filled in."""
+    made = new_rule(rule_id, checks_dir, rules_dir)
+    for path in (made.check, made.rule):
+        click.echo(str(path))
+    return OK
+
+
+def _chosen(context: Context, rule_ids: tuple[str, ...]) -> list[Rule]:
+    rules = load_laws(context.config).rules.rules
+    unknown = [rule_id for rule_id in rule_ids if rule_id not in rules]
+    if unknown:
+        raise UserError(*(Problem(r, "there is no such rule", f"one of {', '.join(rules)}") for r in unknown))
+    return [rules[rule_id] for rule_id in rule_ids] or list(rules.values())
