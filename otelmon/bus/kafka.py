@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from typing import Any, TypeVar
 
 from kafka import KafkaProducer, TopicPartition
@@ -105,12 +106,13 @@ class KafkaBus:
             return self._reach(lambda: self._read_all(TopicPartition(topic, partition)))
 
     def close(self) -> None:
-        for consumer in self._consumers:
-            consumer.close()
-        self._producer.close(timeout=_DELIVERY_SECONDS)
-        if self._reader is not None:
-            self._reader.close()
-        self._admin.close()
+        with ExitStack() as stack:
+            stack.callback(self._admin.close)
+            if self._reader is not None:
+                stack.callback(self._reader.close)
+            stack.callback(self._producer.close, timeout=_DELIVERY_SECONDS)
+            for consumer in self._consumers:
+                stack.callback(consumer.close)
 
     def _read_all(self, part: TopicPartition) -> dict[str, bytes]:
         if self._reader is None:

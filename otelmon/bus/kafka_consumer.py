@@ -5,22 +5,27 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
+from math import ceil
 from typing import Any
 
 from kafka import ConsumerRebalanceListener, KafkaConsumer, OffsetAndMetadata, TopicPartition
 from kafka import errors as kafka_errors
-from kafka.coordinator.assignors.cooperative_sticky import CooperativeStickyAssignor
+from kafka.coordinator.assignors.range import RangePartitionAssignor
 
 from otelmon.bus.kafka_client import request_bytes, settings, unreachable
 from otelmon.bus.murmur2 import key_text
 from otelmon.bus.protocol import Assigned, Delivered, Revoked
 from otelmon.vocabulary.config import KafkaConfig
+from otelmon.vocabulary.errors import Problem, UnreachableError
 
 logger = logging.getLogger("otelmon.bus")
 
 _MS = 1_000_000
 _FETCH_BYTES = 32 << 20
 _BACKOFF_SECONDS = 0.2
+# kafka-python forgets a join that ends between two polls and starts another, so that members which
+# poll shortly would rebalance for ever: while joining, a poll waits at least so long.
+_JOIN_SECONDS = 1.0
 _PATIENCE_MS = 15_000  # a commit waits so long for its coordinator
 
 
@@ -47,7 +52,7 @@ def raw_consumer(config: KafkaConfig, group: str | None) -> KafkaConsumer:
         enable_auto_commit=False,
         auto_offset_reset="earliest",
         allow_auto_create_topics=False,
-        partition_assignment_strategy=(CooperativeStickyAssignor,),
+        partition_assignment_strategy=(RangePartitionAssignor,),
         session_timeout_ms=config.session_timeout_ms,
         heartbeat_interval_ms=beat,
         fetch_max_wait_ms=200,
@@ -64,21 +69,26 @@ class KafkaConsumerMember:
         self, config: KafkaConfig, topics: Sequence[str], group: str, assigned: Assigned, revoked: Revoked
     ) -> None:
         self._config = config
+        self._group = group
         self._assigned = assigned
         self._revoked = revoked
         self._owned: set[tuple[str, int]] = set()
         self._fresh: set[Any] = set()
+        self._joining = True
         self._revoking = False
         self._closed = False
         self._consumer = raw_consumer(config, group)
         self._consumer.subscribe(topics=list(topics), listener=_Listener(self._note, self._give_up))
 
     def poll(self, timeout_s: float, max_messages: int = 1000) -> list[Delivered]:
+        """May last a second longer than asked while the group shares out its partitions."""
+        self._check_open()
         deadline = time.monotonic() + timeout_s
         while True:
             left = max(deadline - time.monotonic(), 0.0)
+            wait = max(left, _JOIN_SECONDS) if self._joining else left
             try:
-                batches = self._consumer.poll(timeout_ms=int(left * 1000), max_records=max_messages)
+                batches = self._consumer.poll(timeout_ms=ceil(wait * 1000), max_records=max_messages)
                 self._start_fresh(batches)
                 batches = {part: records for part, records in batches.items() if tuple(part) in self._owned}
             except kafka_errors.KafkaError as error:
@@ -94,6 +104,7 @@ class KafkaConsumerMember:
         Inside `revoked` the commit is only sent, ahead of our leaving: the new owner sees it.
         A commit for partitions that went to another member meanwhile is dropped: their messages come again.
         """
+        self._check_open()
         wanted = {TopicPartition(*part): OffsetAndMetadata(at, "", -1) for part, at in offsets.items()}
         if self._revoking:
             self._consumer.commit_async(wanted)
@@ -123,23 +134,36 @@ class KafkaConsumerMember:
         return {tuple(part): max(ends[part] - (at[part] or 0), 0) for part in parts}
 
     def close(self) -> None:
-        if not self._closed:
+        if self._closed:
+            return
+        try:
+            self._tell_revoked(sorted(self._owned))
+        finally:
             self._closed = True
+            self._owned.clear()
             self._consumer.close(autocommit=False, timeout_ms=_PATIENCE_MS)
 
+    def _check_open(self) -> None:
+        if self._closed:
+            raise UnreachableError(Problem(self._group, "this consumer is closed", "an open one", "open another"))
+
     def _note(self, parts: set[Any]) -> None:
+        self._joining = False
         self._fresh |= parts
 
     def _give_up(self, parts: set[Any]) -> None:
+        self._joining = True
         self._fresh -= parts
         self._revoking = True
         try:
-            for part in sorted(parts):
-                if tuple(part) in self._owned:
-                    self._owned.discard(tuple(part))
-                    self._revoked(*part)
+            self._tell_revoked(sorted(self._owned & {tuple(part) for part in parts}))
         finally:
             self._revoking = False
+
+    def _tell_revoked(self, parts: Sequence[tuple[str, int]]) -> None:
+        for part in parts:
+            self._owned.discard(part)
+            self._revoked(*part)
 
     def _start_fresh(self, batches: dict[Any, list[Any]]) -> None:
         """Ask the stage where to start; what was fetched from elsewhere is thrown away."""

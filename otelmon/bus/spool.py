@@ -6,6 +6,7 @@ import os
 import threading
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 
 from otelmon.bus import retention
@@ -94,12 +95,12 @@ class SpoolBus:
         return self._topic(topic).latest(partition)
 
     def close(self) -> None:
-        with self._lock:
-            for consumer in tuple(self._consumers):
-                consumer.close()
+        with self._lock, ExitStack() as stack:
+            stack.callback(self._claim.release)
             for topic in self._topics.values():
-                topic.close()
-            self._claim.release()
+                stack.callback(topic.close)
+            for consumer in tuple(self._consumers):
+                stack.callback(consumer.close)
 
     # For the bus's own consumers.
 

@@ -73,14 +73,14 @@ class SpoolConsumer:
     def close(self) -> None:
         if self._closed:
             return
-        self._closed = True
-        for topic in self._logs.values():
-            topic.waiting.discard(self.wake)
         try:
             for part in sorted(self._cursors):
                 self._revoked(*part)
         finally:
+            self._closed = True
             self._cursors.clear()
+            for topic in self._logs.values():
+                topic.waiting.discard(self.wake)
             self._members.leave(self)
             self._bus.forget(self)
             self.wake.set()

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from queue import SimpleQueue
 from typing import Protocol
 from uuid import uuid4
 
@@ -64,6 +66,7 @@ class Notes:
     def __init__(self, start: Callable[[str, int], int | None] = lambda topic, partition: None) -> None:
         self.owned: set[tuple[str, int]] = set()
         self.told: list[tuple[str, int]] = []
+        self.leave: Callable[[str, int], None] = lambda topic, partition: None
         self._start = start
 
     def assigned(self, topic: str, partition: int) -> int | None:
@@ -72,6 +75,7 @@ class Notes:
         return self._start(topic, partition)
 
     def revoked(self, topic: str, partition: int) -> None:
+        self.leave(topic, partition)
         self.owned.discard((topic, partition))
         self.told.append(("revoked", partition))
 
@@ -97,29 +101,64 @@ def subscribe(bus: Bus, topic: str, group: str, notes: Notes | None = None) -> C
 
 def drain(consumer: Consumer, count: int, max_messages: int = 1000) -> list[Delivered]:
     """Poll until so many messages are there."""
-    return drain_all([consumer], count, max_messages)
-
-
-def drain_all(consumers: Sequence[Consumer], count: int, max_messages: int = 1000) -> list[Delivered]:
-    """Poll several consumers in turn until they have so many messages together."""
     found: list[Delivered] = []
     deadline = time.monotonic() + PATIENCE
     while len(found) < count and time.monotonic() < deadline:
-        for consumer in consumers:
-            found.extend(consumer.poll(0.1, max_messages))
+        found.extend(consumer.poll(0.1, max_messages))
     assert len(found) >= count, f"only {len(found)} of {count} messages came"
     return found
 
 
-def settle(consumers: Sequence[Consumer], done: Callable[[], bool]) -> list[Delivered]:
-    """Poll in turn until the condition holds; what came meanwhile."""
-    found: list[Delivered] = []
+class Member:
+    """A consumer in a thread of its own, as a stage runs it: polls until it is told to stop."""
+
+    def __init__(self, bus: Bus, topic: str, group: str, notes: Notes | None = None) -> None:
+        self.notes = notes or Notes()
+        self.found: list[Delivered] = []
+        self.consumer = subscribe(bus, topic, group, self.notes)
+        self._jobs: SimpleQueue[Callable[[], None]] = SimpleQueue()
+        self._stop = False
+        self._failed: BaseException | None = None
+        self._thread = threading.Thread(target=self._run)
+        self._thread.start()
+
+    def commit(self) -> None:
+        """Commit what it has and still owns."""
+        done = threading.Event()
+
+        def job() -> None:
+            offsets = next_offsets(self.found)
+            self.consumer.commit({part: at for part, at in offsets.items() if part in self.notes.owned})
+            done.set()
+
+        self._jobs.put(job)
+        assert done.wait(PATIENCE)
+
+    def leave(self) -> None:
+        """Stop polling and leave the group."""
+        self._stop = True
+        self._thread.join()
+        if self._failed is not None:
+            raise self._failed
+
+    def _run(self) -> None:
+        try:
+            while not self._stop:
+                while not self._jobs.empty():
+                    self._jobs.get()()
+                self.found.extend(self.consumer.poll(0.1))
+        except BaseException as error:  # noqa: BLE001 (shown by `leave`)
+            self._failed = error
+        finally:
+            self.consumer.close()
+
+
+def until(done: Callable[[], bool], what: str) -> None:
+    """Wait for a condition."""
     deadline = time.monotonic() + PATIENCE
     while not done() and time.monotonic() < deadline:
-        for consumer in consumers:
-            found.extend(consumer.poll(0.1))
-    assert done(), "the group did not settle"
-    return found
+        time.sleep(0.02)
+    assert done(), f"waited in vain for {what}"
 
 
 def next_offsets(messages: Sequence[Delivered]) -> dict[tuple[str, int], int]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from uuid import uuid4
 
@@ -17,16 +18,16 @@ from otelmon.vocabulary.errors import UnreachableError
 from otelmon.vocabulary.messages import MEMORY, READINGS
 from tests.bus.places import (
     PARTITIONS,
+    Member,
     Notes,
     Place,
     drain,
-    drain_all,
     fresh_group,
     fresh_topic,
     message,
     next_offsets,
-    settle,
     subscribe,
+    until,
 )
 
 
@@ -93,7 +94,7 @@ def test_a_given_partition_wins_over_the_key(bus: Bus) -> None:
 
 def test_a_poll_without_messages_ends_with_its_timeout(bus: Bus) -> None:
     consumer = subscribe(bus, fresh_topic(), fresh_group())
-    settle([consumer], lambda: True)
+    consumer.poll(0.5)
     start = time.monotonic()
     assert list(consumer.poll(0.3)) == []
     assert time.monotonic() - start >= 0.25
@@ -191,61 +192,74 @@ def test_partitions_are_told_before_their_messages(bus: Bus) -> None:
     assert not notes.owned
 
 
-def test_two_members_share_and_hand_over_without_loss(bus: Bus) -> None:
+@pytest.fixture
+def members(bus: Bus) -> Iterator[Callable[..., Member]]:
+    """Starts members of a group; they leave at the end."""
+    started: list[Member] = []
+
+    def start(topic: str, group: str) -> Member:
+        started.append(Member(bus, topic, group))
+        return started[-1]
+
+    yield start
+    for member in started:
+        member.leave()
+
+
+def halves(one: Member, two: Member) -> Callable[[], bool]:
+    return lambda: len(one.notes.owned) == len(two.notes.owned) == PARTITIONS // 2
+
+
+def test_two_members_share_and_hand_over_without_loss(bus: Bus, members: Callable[..., Member]) -> None:
     topic, group = fresh_topic(), fresh_group()
-    one, two = Notes(), Notes()
-    first = subscribe(bus, topic, group, one)
-    settle([first], lambda: len(one.owned) == PARTITIONS)
-    second = subscribe(bus, topic, group, two)
-    members = [first, second]
-    settle(members, lambda: len(one.owned) == len(two.owned) == PARTITIONS // 2)
-    assert not one.owned & two.owned
+    one = members(topic, group)
+    until(lambda: len(one.notes.owned) == PARTITIONS, "the first member to own everything")
+    two = members(topic, group)
+    until(halves(one, two), "equal shares")
+    assert not one.notes.owned & two.notes.owned
 
     bus.publish(topic, [message(f"k{n}", b"%d" % n) for n in range(100)])
-    shared = drain_all(members, 100)
-    assert sorted(int(m.value) for m in shared) == list(range(100))
-    offsets = next_offsets(shared)
-    first.commit({part: at for part, at in offsets.items() if part in one.owned})
-    second.commit({part: at for part, at in offsets.items() if part in two.owned})
+    until(lambda: len(one.found) + len(two.found) >= 100, "all messages")
+    assert sorted(int(m.value) for m in one.found + two.found) == list(range(100))
+    one.commit()
+    two.commit()
 
-    second.close()
+    two.leave()
+    one.found.clear()
     bus.publish(topic, [message(f"k{n}", b"%d" % n) for n in range(100, 200)])
-    rest = drain(first, 100)
-    assert sorted(int(m.value) for m in rest) == list(range(100, 200))
-    assert len(one.owned) == PARTITIONS
+    until(lambda: len(one.found) >= 100, "the rest")
+    assert sorted(int(m.value) for m in one.found) == list(range(100, 200))
+    assert len(one.notes.owned) == PARTITIONS
 
 
-def test_a_new_member_gets_what_was_not_committed(bus: Bus) -> None:
+def test_a_new_member_gets_what_was_not_committed(bus: Bus, members: Callable[..., Member]) -> None:
     topic, group = fresh_topic(), fresh_group()
     bus.publish(topic, [message(f"k{n}", b"%d" % n) for n in range(100)])
-    one, two = Notes(), Notes()
-    first = subscribe(bus, topic, group, one)
-    before = drain(first, 100)
-    second = subscribe(bus, topic, group, two)
-    again = settle([first, second], lambda: len(two.owned) == PARTITIONS // 2)
-    moved = {partition for _, partition in two.owned}
-    wanted = sorted(m.value for m in before if m.partition in moved)
-    again += drain_all([second], len(wanted) - len(again))
-    assert sorted(m.value for m in again) == wanted
+    one = members(topic, group)
+    until(lambda: len(one.found) == 100, "all messages")
+    two = members(topic, group)
+    until(halves(one, two), "equal shares")
+    wanted = sorted(m.value for m in one.found[:100] if (topic, m.partition) in two.notes.owned)
+    until(lambda: len(two.found) >= len(wanted), "the uncommitted messages")
+    assert sorted(m.value for m in two.found) == wanted
 
 
-def test_a_stage_may_commit_what_it_did_when_a_partition_leaves(bus: Bus) -> None:
+def test_a_stage_may_commit_what_it_did_when_a_partition_leaves(bus: Bus, members: Callable[..., Member]) -> None:
     topic, group = fresh_topic(), fresh_group()
-    bus.publish(topic, [message(f"k{n}", b"%d" % n) for n in range(100)])
-    done: dict[tuple[str, int], int] = {}
-    other = Notes()
+    bus.publish(topic, [message(f"k{n}", b"old") for n in range(100)])
+    one = members(topic, group)
 
     def leave(name: str, partition: int) -> None:
-        first.commit({(name, partition): done[name, partition]})
+        done = next_offsets(one.found)
+        one.consumer.commit({part: at for part, at in done.items() if part == (name, partition)})
 
-    first = bus.consumer([topic], group, lambda name, partition: None, leave)
-    done.update(next_offsets(drain(first, 100)))
-    second = subscribe(bus, topic, group, other)
-    again = settle([first, second], lambda: len(other.owned) == PARTITIONS // 2)
+    until(lambda: len(one.found) == 100, "all messages")
+    one.notes.leave = leave
+    two = members(topic, group)
+    until(halves(one, two), "equal shares")
     bus.publish(topic, [message(f"k{n}", b"new") for n in range(100)])
-    again += drain_all([first, second], 100)
-    assert Counter(m.value for m in again) == {b"new": 100}
-    first.close()
+    until(lambda: len(one.found) + len(two.found) >= 200, "the new messages")
+    assert Counter(m.value for m in one.found[100:] + two.found) == {b"new": 100}
 
 
 def test_an_error_in_a_callback_reaches_the_stage(bus: Bus) -> None:
@@ -254,7 +268,7 @@ def test_an_error_in_a_callback_reaches_the_stage(bus: Bus) -> None:
 
     consumer = bus.consumer([fresh_topic()], fresh_group(), refuse, lambda topic, partition: None)
     with pytest.raises(RuntimeError, match="no room"):
-        settle([consumer], lambda: False)
+        drain(consumer, 1)
 
 
 def test_lag_counts_what_was_not_polled(bus: Bus) -> None:
@@ -329,3 +343,32 @@ def test_a_closed_consumer_says_so(bus: Bus) -> None:
     consumer.close()
     with pytest.raises(UnreachableError, match="closed"):
         consumer.poll(0.1)
+
+
+def test_an_error_while_leaving_still_leaves(bus: Bus) -> None:
+    topic, group = fresh_topic(), fresh_group()
+
+    def refuse(name: str, partition: int) -> None:
+        raise RuntimeError(f"can not let go of {name} {partition}")
+
+    bus.publish(topic, [message("k", b"v")])
+    first = bus.consumer([topic], group, lambda name, partition: None, refuse)
+    drain(first, 1)
+    with pytest.raises(RuntimeError, match="can not let go"):
+        first.close()
+    assert [m.value for m in drain(subscribe(bus, topic, group), 1)] == [b"v"]
+
+
+def test_what_was_done_may_be_committed_while_closing(bus: Bus) -> None:
+    topic, group = fresh_topic(), fresh_group()
+    bus.publish(topic, [message("k", b"%d" % n) for n in range(5)])
+    done: dict[tuple[str, int], int] = {}
+
+    def leave(name: str, partition: int) -> None:
+        first.commit({part: at for part, at in done.items() if part == (name, partition)})
+
+    first = bus.consumer([topic], group, lambda name, partition: None, leave)
+    done.update(next_offsets(drain(first, 5)))
+    first.close()
+    bus.publish(topic, [message("k", b"new")])
+    assert [m.value for m in drain(subscribe(bus, topic, group), 1)] == [b"new"]
