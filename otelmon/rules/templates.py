@@ -36,6 +36,7 @@ class Params(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 @check(on="call")
 def {id}(call: ToolCall, view: View, params: Params) -> Iterator[Evidence]:
     """Say what the agent does wrong, and why it matters."""
+    del call, view, params  # look at these, and yield Evidence(summary=..., anchor=call.key) where it goes wrong
     yield from ()
 '''
 

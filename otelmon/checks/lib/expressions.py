@@ -40,8 +40,8 @@ FIELDS: dict[str, Any] = {
 
 _FUNCTIONS = frozenset(
     (
-        *("bool", "bytes", "double", "int", "string", "type", "uint", "timestamp", "duration"),
-        *("all", "exists", "exists_one", "filter", "map", "has", "size", "min", "max"),
+        *("bytes", "double", "int", "string", "type", "uint", "timestamp", "duration"),
+        *("all", "exists", "exists_one", "filter", "map", "has", "size", "dyn"),
         *("contains", "startsWith", "endsWith", "matches", "getDate", "getDayOfMonth", "getDayOfWeek"),
         *("getDayOfYear", "getFullYear", "getHours", "getMilliseconds", "getMinutes", "getMonth", "getSeconds"),
     )
