@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from otelmon.checks.lib.approvals import approval_of, asked_for, why_not
+from otelmon.checks.lib.approvals import agreed_just_now, approval_of, asked_for, why_not
 from otelmon.checks.lib.confirmation import demand_on
 from otelmon.checks.lib.pairs import call_facts
 from otelmon.checks.lib.policy import policies_for
@@ -37,7 +37,7 @@ def missing_confirmation(call: ToolCall, view: View, params: Params) -> Iterator
             yield _evidence(call, view, policy.id, policy.reason, _severity(policy.severity, call))
         return
     demand = demand_on(call, view) if params.instructions and call.outcome != "failed" else None
-    if demand and approval_of(call, view) is None and not asked_for(call, view):
+    if demand and not (approval_of(call, view) or asked_for(call, view) or agreed_just_now(call, view)):
         yield _evidence(call, view, "", demand, "high")
 
 

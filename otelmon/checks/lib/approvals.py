@@ -73,7 +73,14 @@ def _proposed(message: UserMessage, call: ToolCall, view: View) -> bool:
 
 def asked_for(call: ToolCall, view: View) -> bool:
     """True when the user asked in his own words for this action with these values."""
-    return any(
-        isinstance(event, UserMessage) and names_action(event.text, call) and names_values(event.text, call, view)
-        for event in view.before(call)
-    )
+    said = "\n".join(event.text for event in view.before(call) if isinstance(event, UserMessage))
+    return names_action(said, call) and names_values(said, call, view)
+
+
+def agreed_just_now(call: ToolCall, view: View) -> bool:
+    """True when the user's latest message is a yes to this kind of action, by whatever name he knows the
+    record (a route, a date): enough for a rule in words, not for a policy."""
+    latest = next((e for e in reversed(view.before(call)) if isinstance(e, UserMessage)), None)
+    if latest is None or not agrees(latest.text):
+        return False
+    return names_action(f"{proposal_before(latest, view)}\n{latest.text}", call)

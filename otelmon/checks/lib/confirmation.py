@@ -11,7 +11,7 @@ from otelmon.checks.view import View
 from otelmon.vocabulary.event import SystemMessage, ToolCall
 
 _SENTENCE = re.compile(r"(?<=[.!?;])\s+|\n+")
-KINDS = ("deletion", "cancellation", "irreversible", "payment")
+KINDS = ("deletion", "cancellation", "irreversible", "payment", "change")
 
 
 @lru_cache(maxsize=64)
@@ -43,6 +43,6 @@ def _kinds_of(call: ToolCall, view: View) -> set[str]:
     if effect.effect != "destructive":
         return set()
     if effect.source == "call":
-        return {"irreversible", "deletion"}
+        return {"irreversible", "deletion", "change"}
     words = " ".join(name_words(call.tool_name))
-    return {"irreversible"} | {kind for kind in KINDS if says(f"confirmation.{kind}", words)}
+    return {"irreversible", "change"} | {kind for kind in KINDS if says(f"confirmation.{kind}", words)}
