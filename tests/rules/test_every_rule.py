@@ -15,6 +15,13 @@ from otelmon.rules.loader import builtin_rules_dir, load_rule, load_rules, rule_
 from otelmon.rules.mutate import survivors
 from otelmon.vocabulary.finding import FAMILIES, SEVERITIES
 
+# Ids are fixed from the start; rules that come later may already be named in wins_over.
+PLANNED = {
+    "duplicate_run", "idempotency_key_changed", "idempotency_key_reused", "maladaptive_retry", "redundant_read", "loop",
+    "near_miss_id", "wrong_source", "wrong_record", "ambiguous_selection", "denial_bypass", "ordering_violation",
+    "silent_error", "unsupported_claim", "partial_as_complete", "async_claimed_done", "effect_mismatch", "tool_drift",
+    "tool_name_collision", "tool_poisoning", "data_exfiltration", "unknown_argument",
+}  # fmt: skip
 FILES = rule_files([builtin_rules_dir()])
 
 
@@ -47,7 +54,7 @@ def test_the_rules_load_together() -> None:
     rules = load_rules().rules
     assert list(rules) == sorted(rules)
     for rule in rules.values():
-        assert set(rule.wins_over) <= set(rules), f"{rule.id} wins over rules that are not there"
+        assert set(rule.wins_over) <= set(rules) | PLANNED, f"{rule.id} wins over rules that are not there"
 
 
 def test_every_check_is_used_by_a_rule() -> None:
