@@ -231,15 +231,14 @@ class Story:
             self.slots.add(node, node.group, message.requests)
 
     def _answer(self, node: Occurrence, message: Message, parent: Occurrence | None) -> None:
-        groups = [unshown(parent, node.place.run), parent.group if parent else None]
+        before = parent.group if parent else None
+        groups = [group for group in (unshown(parent, node.place.run), before) if group is not None]
         for response in message.responses:
-            for group in groups:
-                slot = self.slots.answer(group, response, node)
-                if slot is not None:
-                    node.group, node.answers = slot.group, True
-                    break
+            slot = self.slots.answer(groups, response, node)
+            if slot is not None:
+                node.group, node.answers = slot.group, True
         if not node.answers:
-            node.group = groups[1]
+            node.group = before
             if not node.asked:
                 self.unasked.add(node.place.run.run_id)
 

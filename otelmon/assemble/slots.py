@@ -91,13 +91,13 @@ class SlotTable:
             return []
         return self._by_call.get((request.tool_call_id, request.tool_name, arguments_key(request)), [])
 
-    def answer(self, group: Group | None, response: ToolResponse, node: Occurrence) -> Slot | None:
+    def answer(self, groups: Iterable[Group], response: ToolResponse, node: Occurrence) -> Slot | None:
         """Give a response to the slot it answers, or None when it answers no known call.
 
-        In the batch just before it: by id, else by name, else by position. Call ids repeat
+        In the batches just before it: by id, else by name, else by position. Call ids repeat
         inside a run, so an answered slot is passed over while an open one has the same id.
         """
-        slot = self._in_group(group, response) if group else None
+        slot = next((found for group in groups if (found := self._in_group(group, response))), None)
         if slot is None and response.tool_call_id:
             slot = self._by_id_open(response.tool_call_id)
         if slot is None:
