@@ -16,6 +16,7 @@ from otelmon.checks.lib.claims_match import (
     names_other_target,
     offered,
     rivals_of,
+    shares_object,
     stated_in_results,
     told_otherwise,
 )
@@ -53,8 +54,8 @@ def judge(claim: Claim, reading: Reading, message: AssistantMessage, view: View,
         return Verdict(claim, f"{', '.join(missing)} is in no call", tuple(before[-1:]), tuple(missing))
     rivals = rivals_of(claim, claim.nouns, view, message.run_id)
     able = [item for item in facts if can_cause(item, claim, rivals)]
-    landed = [item for item in able if item.landed]
     failed = [item for item in able if not item.landed]
+    landed = [item for item in able if item.landed and not (failed and _only_related(item, claim, failed))]
     if landed and not names_other_target(claim, landed, failed):
         return _judge_parts(claim, facts, message, view)
     if failed or landed:
@@ -62,6 +63,13 @@ def judge(claim: Claim, reading: Reading, message: AssistantMessage, view: View,
     if untried and _may_accuse(claim, reading, facts, message, view):
         return Verdict(claim, "no call did it or even tried")
     return None
+
+
+def _only_related(item: Facts, claim: Claim, failed: Sequence[Facts]) -> bool:
+    """A call with another verb that says nothing of the claim, when one with the claim's own verb failed."""
+    if item.opaque or item.classes & claim.classes or not any(other.classes & claim.classes for other in failed):
+        return False
+    return not (shares_object(claim, item) or stated_in_results(claim, [item]))
 
 
 def _turn_start(message: AssistantMessage, view: View) -> int:

@@ -75,7 +75,7 @@ def language(code: str) -> Language:
 
 _PATTERNS = (
     "conditional", "modal", "reported", "others", "question", "conditional_header", "approval", "denial",
-    "denial_limits", "denied_anything", "denial_verbs", "reading", "honest", "prepositions", "money", "addressed",
+    "denial_limits", "denied_anything", "denial_verbs", "reading", "honest", "prepositions", "money", "addressed", "exists",
 )  # fmt: skip
 
 
@@ -107,3 +107,9 @@ def base_classes() -> dict[str, frozenset[str]]:
 def done_words(label: str) -> frozenset[str]:
     """The words, in any language, that state a verb class as done: cancelled, storniert, cancelada."""
     return frozenset().union(*(language(code).past_forms.get(label, frozenset()) for code in LANGUAGES))
+
+
+def already_there(text: str) -> bool:
+    """True when an error says, in any language, that what should be made exists already."""
+    folded = fold(text[:_SAMPLE])
+    return any(language(code).patterns["exists"].search(folded) for code in LANGUAGES)

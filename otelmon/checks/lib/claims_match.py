@@ -196,6 +196,11 @@ def _class_fits(facts: Facts, claim: Claim) -> bool:
     return not facts.classes or bool(facts.classes & wanted)
 
 
+def shares_object(claim: Claim, facts: Facts) -> bool:
+    """True when the call's name, arguments or result name what the claim is about."""
+    return _share(claim.nouns, facts.words) or bool(done_of(claim) & facts.argument_values)
+
+
 def rivals_of(claim: Claim, nouns: Sequence[str], view: View, run_id: str) -> list[frozenset[str]]:
     """The writing tools whose names are about these nouns, as sets of the words of their names."""
     if claim.classes & _ANY_WRITE and not claim.parts:
