@@ -139,7 +139,9 @@ def _tool_message(message: dict[str, Any]) -> list[Message]:
 
 def _turns(messages: list[dict[str, Any]]) -> list[range]:
     """Index ranges, one per user turn: a turn starts at a user message after something else."""
-    starts = [0] if messages else []
+    if not messages:
+        return []
+    starts = [0]
     user_seen = False
     for index, message in enumerate(messages):
         if _speaker(message) == "user":

@@ -23,7 +23,10 @@ MAX_REPR_BYTES = 64 * 1024
 
 _decode = msgspec.json.Decoder().decode
 _encode = msgspec.json.Encoder(order="sorted").encode
-_REDACTED = re.compile(r"^\s*[\[<_(*]{0,2}\s*(redacted|scrubbed)\b[^{}\n]{0,80}$", re.IGNORECASE)
+_pack = msgspec.msgpack.Encoder().encode
+_REDACTED = re.compile(
+    r"^\s*(?:[\[<_(*]{1,2}\s*(?:redacted|scrubbed)(?![a-z])[^{}\n]{0,80}[\]>_)*]|redacted)\s*$", re.IGNORECASE
+)
 _STARS = re.compile(r"^\*{3,}$")
 _HASHED = re.compile(r"^(hmac-)?sha256:[0-9a-f]{16,64}$")
 _CUT = re.compile(r"(\.\.\.|…|[\[<(][^\[\]<>()]{0,20}truncated[^\[\]<>()]{0,40}[\]>)])\s*$", re.IGNORECASE)
@@ -47,13 +50,19 @@ class Decoded(msgspec.Struct, frozen=True):
 
 
 def parse_json(text: str) -> Any:
-    """The JSON value in `text`, big integers exact. Raises IncompleteError, TooDeepError or ValueError."""
+    """The JSON value in `text`, integers exact (see `whole`). Raises IncompleteError, TooDeepError or ValueError."""
     try:
         value = _decode(text)
     except RecursionError:
         raise TooDeepError("nested too deep") from None
     except (msgspec.DecodeError, UnicodeError) as error:
         value = _parse_slowly(text, str(error))
+    try:
+        _pack(value)
+    except OverflowError:
+        value = plain(value)
+    except RecursionError:
+        raise TooDeepError("nested too deep") from None
     if text.count("{") + text.count("[") > MAX_DEPTH and depth_of(value) > MAX_DEPTH:
         raise TooDeepError("nested too deep")
     return value
@@ -91,8 +100,10 @@ def plain(value: Any, depth: int = 0) -> Any:
     """A value made of JSON types only: text keys, no tuples, sets, bytes, NaN or lone surrogates."""
     if isinstance(value, str):
         return clean_text(value)
-    if value is None or isinstance(value, bool | int):
+    if value is None or isinstance(value, bool):
         return value
+    if isinstance(value, int):
+        return whole(value)
     if isinstance(value, float):
         return value if math.isfinite(value) else repr(value)
     if depth > MAX_DEPTH:
@@ -106,6 +117,18 @@ def plain(value: Any, depth: int = 0) -> Any:
     if isinstance(value, bytes | bytearray):
         return bytes(value).decode("utf-8", "replace")
     return repr(value)
+
+
+def whole(value: int) -> int | str:
+    """An integer that the bus can carry; beyond 64 bits its digits as text, so that it stays exact."""
+    return int(value) if -(2**63) <= value < 2**64 else _digits(value)
+
+
+def _digits(value: int) -> str:
+    try:
+        return str(value)
+    except ValueError:  # Python writes no number of more than 4,300 digits
+        return hex(value)
 
 
 def clean_text(text: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -143,7 +144,7 @@ def test_the_history_of_a_real_run_has_one_digest_a_message(file: str, shared: P
 
     # What a step answers is what the next one starts from, whatever the encodings of the two.
     assert [len(step.input) for step in steps] == [2, 4, 6]
-    for step, following in zip(steps, steps[1:], strict=False):
+    for step, following in pairwise(steps):
         assert following.input[: len(step.input) + 1] == step.input + step.output
     assert all(step.history_complete for step in steps)
     roles = [messages[digest].role for digest in steps[-1].input + steps[-1].output]
