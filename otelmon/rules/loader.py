@@ -16,7 +16,7 @@ from otelmon.rules.model import Need, Rule, RuleSet, RuleStatus
 from otelmon.rules.notation import KINDS, TestCase, kind_of
 from otelmon.rules.shapes import Keys, guess, shown
 from otelmon.rules.taxonomy import known_tags
-from otelmon.rules.yaml_source import Source, decode, problems_of, read_yaml, refuse_if
+from otelmon.rules.yaml_source import Source, problems_of, read_yaml, refuse_if
 from otelmon.vocabulary.canonical import sha256
 from otelmon.vocabulary.config import RuleConfig
 from otelmon.vocabulary.errors import OtelmonError, Problem, UserError
@@ -86,7 +86,7 @@ def load_rule(path: Path, name: str | None = None) -> Rule:
     """One rule file. Raises UserError with every mistake, each with its position."""
     source = read_yaml(path, name)
     refuse_if(_file_problems(source, path.stem))
-    file = decode(source, RuleFile)
+    file = msgspec.convert(source.data, RuleFile)
     check = load_checks()[file.check]
     raw: dict[str, Any] = source.data
     facts = {f: getattr(file, f) for f in file.__struct_fields__ if f not in ("check", "params")}

@@ -6,6 +6,7 @@ import difflib
 import json
 import types
 from collections.abc import Iterable, Iterator
+from functools import cache
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import msgspec
@@ -88,9 +89,8 @@ def _struct_mistakes(value: Any, kind: type[msgspec.Struct], path: Keys) -> Iter
     if not isinstance(value, dict):
         yield Mistake(path, f"{_name(path)} is {shown(value)}", "expected a map")
         return
-    fields = {f.encode_name: f for f in msgspec.structs.fields(kind)}
-    hints = get_type_hints(kind, include_extras=True)
-    found = [*_unknown_fields(value, fields, path), *_field_mistakes(value, fields, hints, path)]
+    fields = _fields(kind)
+    found = [*_unknown_fields(value, fields, path), *_field_mistakes(value, fields, path)]
     yield from found
     if not found:
         yield from _whole_mistake(value, kind, path)
@@ -103,14 +103,19 @@ def _unknown_fields(value: dict[str, Any], known: Iterable[str], path: Keys) -> 
             yield Mistake((*path, key), f"unknown field {key}", do=do)
 
 
-def _field_mistakes(
-    value: dict[str, Any], fields: dict[str, Any], hints: dict[str, Any], path: Keys
-) -> Iterator[Mistake]:
-    for name, field in fields.items():
+def _field_mistakes(value: dict[str, Any], fields: dict[str, tuple[Any, bool]], path: Keys) -> Iterator[Mistake]:
+    for name, (kind, required) in fields.items():
         if name in value:
-            yield from mistakes(value[name], hints[field.name], (*path, name))
-        elif field.required:
-            yield Mistake(path, f"{name} is missing", f"expected {words(hints[field.name])}")
+            yield from mistakes(value[name], kind, (*path, name))
+        elif required:
+            yield Mistake(path, f"{name} is missing", f"expected {words(kind)}")
+
+
+@cache
+def _fields(kind: type[msgspec.Struct]) -> dict[str, tuple[Any, bool]]:
+    """The fields of a type by the name they have in data: their type, and whether they must be there."""
+    hints = get_type_hints(kind, include_extras=True)
+    return {f.encode_name: (hints[f.name], f.required) for f in msgspec.structs.fields(kind)}
 
 
 def _whole_mistake(value: dict[str, Any], kind: type[msgspec.Struct], path: Keys) -> Iterator[Mistake]:

@@ -102,6 +102,30 @@ messages = st.builds(
     ),
     place,
 )  # fmt: skip
+pairs = st.sampled_from([
+    ("get_order", {"order_id": "A-1"}), ("issue_refund", {"order_id": "A-1", "amount": 12.5}), ("run_sql", {"sql": "DROP TABLE users"}),
+    ("send_email", {"to": "ann@example.com", "body": "A-1"}), ("delete_user", {"user": "W-7788"}),
+])  # fmt: skip
+# Stories that go wrong more often than chance would: a request, a call with an ending, the same again, a claim.
+episodes = st.builds(
+    lambda ask, call, first, again, where, claim: [
+        {"user": ask},
+        {"tool": call[0], "args": call[1], **first},
+        {"tool": call[0], "args": call[1], **again, **where},
+        {"assistant": claim},
+    ],
+    texts,
+    pairs,
+    maybe(outcome=st.sampled_from(OUTCOMES), error=texts, result=results, key=st.just("k1")),
+    maybe(
+        outcome=st.sampled_from(OUTCOMES),
+        result=results,
+        key=st.sampled_from(["k1", "k2"]),
+        approval=st.just("approved"),
+    ),
+    place,
+    claims,
+)
 schemas = st.none() | st.sampled_from([
     {}, {"type": "object"}, {"type": "object", "properties": {"order_id": {"type": "string"}}, "required": ["order_id"]},
     {"type": "object", "properties": {"amount": {"type": "number", "enum": [1, 2]}}, "additionalProperties": False},
@@ -138,13 +162,17 @@ policies = st.builds(
         window_seconds=st.just(60.0),
     ),
 )  # fmt: skip
-catalogues = st.none() | maybe(
-    complete=st.booleans(), tools=st.lists(tools, max_size=3), policy=st.lists(policies, max_size=2)
+catalogues = st.none() | st.fixed_dictionaries(
+    {"tools": st.lists(tools, min_size=1, max_size=4), "policy": st.lists(policies, max_size=2)},
+    optional={"complete": st.booleans()},
 )
 cases = st.builds(
     lambda events, more: case(events, **more),
-    st.lists(calls | messages | defines, min_size=1, max_size=7),
-    maybe(
+    st.lists(st.lists(calls | messages | defines, max_size=4) | episodes, min_size=1, max_size=3).map(
+        lambda parts: [step for part in parts for step in part]
+    ),
+    st.just({})
+    | maybe(
         closed=st.booleans(),
         content=st.sampled_from(["on", "off"]),
         gaps=st.lists(st.sampled_from(["content_off", "sampled", "prior_turns_unseen", "incomplete_run"]), max_size=1),
@@ -170,7 +198,7 @@ def fresh(view: View) -> View:
     return View(timeline, view.catalogue if view.has_operator_catalogue else None, view.trusted)
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(cases, catalogues)
 def test_checks_never_raise_and_say_the_same_twice(case: Any, catalogue: Any) -> None:
     scene = build(case, catalogue_of(catalogue) if catalogue is not None else None)
