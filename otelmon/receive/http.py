@@ -123,7 +123,8 @@ async def _body(request: Request, held: _Held, limit: int) -> bytes | None:
 
 def authorised(header: str, token: str) -> bool:
     """Whether an authorization header carries the token; takes the same time however wrong it is."""
-    return not token or hmac.compare_digest(header.encode(), f"Bearer {token}".encode())
+    scheme, _, given = header.partition(" ")
+    return not token or (hmac.compare_digest(given.encode(), token.encode()) and scheme.lower() == "bearer")
 
 
 def _respond(answer: Answer, content_type: str) -> Response:

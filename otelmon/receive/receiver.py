@@ -14,6 +14,8 @@ from otelmon.receive.signals import NOT_STORED, Signal, count
 from otelmon.vocabulary.config import ReceiveConfig
 from otelmon.vocabulary.errors import InputError, UnreachableError
 
+__all__ = ["Answer", "Intake", "Packed", "Receiver"]
+
 RETRY_AFTER_S = 1
 REQUESTS_IN_MEMORY = 4
 """Largest requests held at once; beyond it senders are told to come back."""
