@@ -1,17 +1,132 @@
-"""The pages: incidents, and one run with its calls, values and findings."""
+"""The pages: incidents, runs with their calls, values and findings, and rules with their runbooks.
+
+Everything shown may be hostile: templates escape, the policy of content forbids scripts that are not
+ours, long values are cut with a link-free note.
+"""
 
 from __future__ import annotations
 
-from starlette.responses import PlainTextResponse, Response
-from starlette.routing import Route
+from collections.abc import Awaitable, Callable
+from typing import Any
 
+import jinja2
+import msgspec
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, Response
+from starlette.routing import BaseRoute, Mount, Route
+from starlette.staticfiles import StaticFiles
+
+from otelmon import __version__
+from otelmon.vocabulary.errors import OtelmonError, UserError
+from otelmon.vocabulary.finding import FAMILIES, SEVERITIES
+from otelmon.web.reads import answer
+from otelmon.web.shown import FILTERS
 from otelmon.web.site import Site
 
+PAGE = 50
+STATES = ("open", "acknowledged", "resolved", "retracted")
 
-def routes(site: Site) -> list[Route]:
+
+def routes(site: Site) -> list[BaseRoute]:
     """The pages' routes."""
+    pages = _Pages(site)
+    return [
+        Route("/", pages.page(pages.incidents)),
+        Route("/incidents/{id}", pages.page(pages.incident)),
+        Route("/runs", pages.page(pages.runs)),
+        Route("/runs/{id:path}", pages.page(pages.run)),
+        Route("/rules", pages.page(pages.rules)),
+        Route("/rules/{id}", pages.page(pages.rule)),
+        Mount("/static", StaticFiles(packages=[("otelmon.web", "static")])),
+    ]
 
-    def index(_: object) -> Response:
-        return PlainTextResponse("\n".join(site.problems() or ["ready"]))
 
-    return [Route("/", index)]
+class _NotFoundError(UserError):
+    pass
+
+
+class _Pages:
+    def __init__(self, site: Site) -> None:
+        self._site = site
+        self._templates = jinja2.Environment(
+            loader=jinja2.PackageLoader("otelmon.web"), autoescape=True, undefined=jinja2.StrictUndefined,
+            trim_blocks=True, lstrip_blocks=True,
+        )  # fmt: skip
+        self._templates.filters.update(FILTERS)
+        self._templates.globals.update(version=__version__, severities=SEVERITIES, families=FAMILIES, states=STATES)
+
+    def page(self, build: Callable[[Request], tuple[str, dict[str, Any]]]) -> Callable[[Request], Awaitable[Response]]:
+        """An endpoint that shows a template with what `build` gives; failures are pages too."""
+
+        def render(request: Request) -> Response:
+            try:
+                template, values = build(request)
+                status = 200
+            except _NotFoundError:
+                template, values, status = "error.html", {"message": "There is nothing with this id."}, 404
+            except OtelmonError as error:
+                template, values, status = "error.html", {"message": str(error)}, 400
+            html = self._templates.get_template(template).render(values, problems=self._site.problems())
+            return HTMLResponse(html.encode("utf-8", "replace"), status)
+
+        async def endpoint(request: Request) -> Response:
+            return await run_in_threadpool(render, request)
+
+        return endpoint
+
+    def _read(self, name: str, **given: Any) -> Any:
+        if self._site.database is None:
+            raise UserError()
+        found = answer(self._site.database, name, {k: v for k, v in given.items() if v not in (None, "")})
+        if found is None:
+            raise _NotFoundError()
+        return found
+
+    # -- what each page shows ----------------------------------------------------------------------
+    def incidents(self, request: Request) -> tuple[str, dict[str, Any]]:
+        query = request.query_params
+        chosen = {name: query.get(name, "") for name in ("states", "severity", "family", "agent", "tool")}
+        offset = _number(query.get("offset", "0"))
+        page = self._read("incidents", **chosen, limit=PAGE, offset=offset)
+        following = offset + PAGE if offset + PAGE < page.total else None
+        return "incidents.html", {
+            "page": page,
+            "chosen": chosen,
+            "offset": offset,
+            "following": following,
+            "size": PAGE,
+        }
+
+    def incident(self, request: Request) -> tuple[str, dict[str, Any]]:
+        detail = self._read("incident", id=request.path_params["id"])
+        return "incident.html", {"detail": detail, "incident": detail.incident}
+
+    def runs(self, request: Request) -> tuple[str, dict[str, Any]]:
+        query = request.query_params
+        chosen = {name: query.get(name, "") for name in ("agent", "service", "conversation", "trace")}
+        offset = _number(query.get("offset", "0"))
+        runs = self._read("runs", **chosen, limit=PAGE, offset=offset)
+        following = offset + PAGE if len(runs) == PAGE else None
+        return "runs.html", {"runs": runs, "chosen": chosen, "offset": offset, "following": following, "size": PAGE}
+
+    def run(self, request: Request) -> tuple[str, dict[str, Any]]:
+        detail = self._read("run", id=request.path_params["id"])
+        at: dict[str, list[Any]] = {}
+        for found in detail.findings:
+            anchor = found.finding.span_ids[0] if found.finding.span_ids else ""
+            at.setdefault(anchor, []).append(found)
+        return "run.html", {"detail": detail, "run": detail.run, "at": at}
+
+    def rules(self, _: Request) -> tuple[str, dict[str, Any]]:
+        return "rules.html", {"rules": list(self._site.laws.rules.rules.values())}
+
+    def rule(self, request: Request) -> tuple[str, dict[str, Any]]:
+        rule = self._site.laws.rules.rules.get(request.path_params["id"])
+        if rule is None:
+            raise _NotFoundError()
+        return "rule.html", {"rule": rule, "params": msgspec.to_builtins(rule.params)}
+
+
+def _number(text: str) -> int:
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else 0
