@@ -91,7 +91,8 @@ def _max_depth(limits: ReceiveConfig) -> int:
 
 def _check(request: ExportTraceServiceRequest, limits: ReceiveConfig, tally: Tally, size: int) -> int:
     """Take bad spans out of the request; returns how many are left. `size` is the wire size, 0 when unknown."""
-    small = 0 < size <= min(limits.max_span_bytes, limits.message_bytes // 2)
+    small = 0 < size <= limits.message_bytes // 2
+    fits = 0 < size <= limits.max_span_bytes
     max_depth = _max_depth(limits)
     kept = 0
     for r, resource_spans in enumerate(request.resource_spans):
@@ -104,8 +105,8 @@ def _check(request: ExportTraceServiceRequest, limits: ReceiveConfig, tally: Tal
                 tally.reject("resource_too_large", f"{where}: {too_large}", len(found))
                 del found[:]
                 continue
-            whole = small or scope_spans.ByteSize() <= limits.max_span_bytes
-            bad = _bad_spans(found, where, tally, 0 if whole else limits.max_span_bytes, max_depth)
+            fit = fits or scope_spans.ByteSize() <= limits.max_span_bytes
+            bad = _bad_spans(found, where, tally, 0 if fit else limits.max_span_bytes, max_depth)
             if bad:
                 good = [span for n, span in enumerate(found) if n not in bad]
                 del found[:]
