@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
 import msgspec
@@ -21,6 +21,7 @@ _MARKUP = re.compile(
 )
 _BULLET = re.compile(r"^\s*(?:[-•*+–—]|\d{1,2}[.)])\s+")
 _QUOTED = re.compile(r"[\"“](?:[^\"“”\s]+\s+){3,40}[^\"“”\s]+[\"”]")
+_ASIDE = re.compile(r"\([^()]{1,60}\)")
 _FILE = re.compile(r"(?<![\w@/.])(?:[\w\-]+/)*[\w\-]+\.(?=[a-z0-9]*[a-z])[a-z0-9]{1,5}(?![\w/])")
 _ID = re.compile(r"(?<!\w)#?(?=[\w\-]*\d)[a-z0-9]+(?:[-_][a-z0-9]+)*(?!\w)")
 _CLAUSE = re.compile(r"[,:;()]|\s[-–—]\s|\b(?:but|however|pero|aber)\b")
@@ -97,7 +98,8 @@ def sentences(folded: str, tongue: Language) -> Iterator[tuple[str, str]]:
         if line.strip() and not bullet:
             conditional = False
         for raw in _BREAK.split(line):
-            sentence = " ".join(_MARKUP.sub(" ", _QUOTED.sub(" ", raw[:MAX_SENTENCE])).split())
+            plain = _ASIDE.sub(" ", _QUOTED.sub(" ", raw[:MAX_SENTENCE]))
+            sentence = " ".join(_MARKUP.sub(" ", plain).split())
             if sentence:
                 yield raw.strip()[:MAX_SENTENCE], sentence
         if line.rstrip(" *_").endswith(":"):
@@ -119,7 +121,7 @@ def _claims_of(raw: str, sentence: str, tongue: Language) -> Iterator[Claim]:
                 taken.append(match.span("verb"))
                 if match.group("verb") in tongue.composing and not _files(sentence):
                     continue
-                first = _claim(raw, sentence, match.start(), match.span("verb"), form, tongue)
+                first = _claim(raw, sentence, match.start(), match.span("verb"), form, tongue, taken)
                 yield first
                 yield from _chain(raw, sentence, match.end("verb"), first, taken, tongue)
     placed = tongue.placed.search(sentence)
@@ -140,7 +142,7 @@ def _clause_before(sentence: str, position: int) -> str:
 
 def _clear(sentence: str, start: int, tongue: Language) -> bool:
     """Nothing to the left makes it a condition, a plan, a denial or somebody else's deed."""
-    clause = _clause_before(sentence, start)
+    clause = tongue.patterns["announced"].sub(" ", _clause_before(sentence, start))
     return not (
         tongue.patterns["modal"].search(sentence[:start])
         or tongue.patterns["conditional"].search(clause)
@@ -161,15 +163,25 @@ def _holds(sentence: str, match: re.Match[str], form: Form, tongue: Language) ->
 
 
 def _claim(
-    raw: str, sentence: str, start: int, verb: tuple[int, int], form: Form, tongue: Language, active: bool | None = None
+    raw: str,
+    sentence: str,
+    start: int,
+    verb: tuple[int, int],
+    form: Form,
+    tongue: Language,
+    taken: Sequence[tuple[int, int]],
+    active: bool | None = None,
 ) -> Claim:
     word = sentence[verb[0] : verb[1]]
     before = _clause_before(sentence, start)
+    since = max((end for _, end in taken if end <= start), default=0)
     after = _CLAUSE.split(sentence[verb[1] :], maxsplit=1)[0]
     object_part = _AND.split(after, maxsplit=1)[0]
     spoken = form == "strong" and start < verb[0] and _is_active(sentence[start : verb[0]])
     mine = spoken if active is None else active
-    nouns_text = object_part[:80] if mine or start == verb[0] else _subject(before, sentence[start : verb[0]])
+    nouns_text = (
+        object_part[:80] if mine or start == verb[0] else before[-(start - since) :] + sentence[start : verb[0]]
+    )
     classes = tongue.classes_of.get(word, frozenset())
     if "create" in classes and tongue.patterns["money"].search(nouns_text):
         classes = frozenset(("refund", "pay"))  # "the refund was added to your balance"
@@ -201,7 +213,7 @@ def _chain(
         span = match.span("verb")
         if not _overlaps(span, taken) and _clear(sentence, match.start(), tongue):
             taken.append(span)
-            yield _claim(raw, sentence, match.start(), span, first.form, tongue, active=first.active)
+            yield _claim(raw, sentence, match.start(), span, first.form, tongue, taken, active=first.active)
 
 
 def _placed(raw: str, sentence: str, match: re.Match[str], tongue: Language) -> Claim:
@@ -215,7 +227,10 @@ def _denial(sentence: str, tongue: Language) -> Claim | None:
     match = tongue.patterns["denied_anything"].search(sentence)
     if match is None or tongue.patterns["denial_limits"].search(sentence):
         return None
-    rest = runs(_CLAUSE.split(sentence[match.end() :], maxsplit=1)[0])
+    said = _CLAUSE.split(sentence[match.end() :], maxsplit=1)[0]
+    if tongue.patterns["prepositions"].search(said) and not tongue.patterns["everything"].search(said):
+        return None  # "no changes were made to the other booking" denies a part only
+    rest = runs(said)
     window = rest[:3] + runs(match.group())
     for word in window:
         classes = tongue.classes_of.get(word)
@@ -224,11 +239,6 @@ def _denial(sentence: str, tongue: Language) -> Claim | None:
         if classes and "generic" not in classes:
             return Claim(sentence, word, classes, "past", denies=True)
     return None
-
-
-def _subject(before: str, auxiliary: str) -> str:
-    """What a passive verb is said of: the words before it, from the last "and" on."""
-    return (_AND.split(before)[-1] or before) + auxiliary
 
 
 def _nouns(text: str, tongue: Language) -> tuple[str, ...]:

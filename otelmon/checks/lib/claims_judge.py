@@ -13,6 +13,7 @@ from otelmon.checks.lib.claims_match import (
     can_cause,
     facts_of,
     missing_files,
+    names_a_deed,
     names_other_target,
     offered,
     rivals_of,
@@ -112,7 +113,9 @@ def _judge_parts(claim: Claim, facts: Sequence[Facts], message: AssistantMessage
 
 def _may_accuse(claim: Claim, reading: Reading, facts: Sequence[Facts], message: AssistantMessage, view: View) -> bool:
     """Nothing tried it. Say so only when the wording is plain and nothing else tells of it."""
-    if claim.reported or reading.asks_approval or (GENERIC in claim.classes and claim.form != "strong"):
+    if claim.reported or reading.asks_approval:
+        return False
+    if GENERIC in claim.classes and (claim.form != "strong" or claim.active or not names_a_deed(claim)):
         return False
     if claim.form != "strong" and (facts or not offered(claim, view, message.run_id)):
         return False

@@ -75,7 +75,7 @@ def language(code: str) -> Language:
 
 _PATTERNS = (
     "conditional", "modal", "reported", "others", "question", "conditional_header", "approval", "denial",
-    "denial_limits", "denied_anything", "denial_verbs", "reading", "honest", "prepositions", "money", "addressed", "exists",
+    "denial_limits", "denied_anything", "denial_verbs", "reading", "honest", "prepositions", "money", "addressed", "exists", "everything", "announced",
 )  # fmt: skip
 
 

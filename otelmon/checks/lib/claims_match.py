@@ -11,7 +11,7 @@ import msgspec
 from otelmon.checks.lib.claims import Claim, read_message
 from otelmon.checks.lib.claims_language import GENERIC, base_classes, done_words
 from otelmon.checks.lib.provenance_roles import leaves
-from otelmon.checks.lib.values import EMAIL, atoms, compact, fold, runs
+from otelmon.checks.lib.values import EMAIL, as_date, atoms, compact, fold, runs
 from otelmon.checks.lib.verbs import classify_name, name_words
 from otelmon.checks.view import View
 from otelmon.vocabulary.catalogue import Tool
@@ -78,7 +78,7 @@ _MAIL = re.compile(r"\b(?:e-?mails?|inbox|correos?|posteingang)\b")
 class Facts(msgspec.Struct, frozen=True):
     """What one call can be evidence of. `classes` of verbs in its name and description; `words` of its
     name and argument names; `values` compact forms in arguments and result; `stated` words of the values
-    (not the keys) of the result; `mails` when an argument is an e-mail address; `opaque` when its text
+    (not the keys) of the result; `dated` words of keys that hold a date (`"issued_at"`); `mails` when an argument is an e-mail address; `opaque` when its text
     (a command, a delegated task) and not its name says what it does."""
 
     call: ToolCall
@@ -89,6 +89,7 @@ class Facts(msgspec.Struct, frozen=True):
     values: frozenset[str]
     argument_values: frozenset[str]
     stated: frozenset[str]
+    dated: frozenset[str]
     mails: bool
     opaque: bool
     claims: tuple[str, ...]
@@ -130,6 +131,7 @@ def _facts(call: ToolCall, view: View) -> Facts:
         values=frozenset(values | result),
         argument_values=frozenset(values),
         stated=_stated(call),
+        dated=_dated(call),
         mails=mails,
         opaque=opaque,
         claims=tool.claims if tool else (),
@@ -144,6 +146,11 @@ def _stated(call: ToolCall) -> frozenset[str]:
     for _, key, value in leaves(call.result):
         words |= set(name_words(key)) if value is True else atoms(str(value)[:2_000]).words
     return frozenset(words)
+
+
+def _dated(call: ToolCall) -> frozenset[str]:
+    dates = [key for _, key, value in leaves(call.result) if isinstance(value, str) and as_date(value)]
+    return frozenset(word for key in dates for word in name_words(key) if len(word) > 3)
 
 
 def _classes(name: str, tool: Tool | None) -> frozenset[str]:
@@ -201,6 +208,11 @@ def shares_object(claim: Claim, facts: Facts) -> bool:
     return _share(claim.nouns, facts.words) or bool(done_of(claim) & facts.argument_values)
 
 
+def names_a_deed(claim: Claim) -> bool:
+    """True when the thing that was "processed" is a deed: the downgrade, the refund."""
+    return bool(_classes_in(claim.nouns))
+
+
 def rivals_of(claim: Claim, nouns: Sequence[str], view: View, run_id: str) -> list[frozenset[str]]:
     """The writing tools whose names are about these nouns, as sets of the words of their names."""
     if claim.classes & _ANY_WRITE and not claim.parts:
@@ -224,7 +236,7 @@ def stated_in_results(claim: Claim, calls: Iterable[Facts]) -> ToolCall | None:
     """A landed call whose result says the thing is done (`"status": "cancelled"`), by any route."""
     words = done_of(claim)
     for facts in calls:
-        if facts.landed and words & facts.stated:
+        if facts.landed and (words & facts.stated or any(claim.verb[:5] == word[:5] for word in facts.dated)):
             return facts.call
     return None
 
