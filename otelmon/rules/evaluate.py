@@ -18,7 +18,7 @@ from otelmon.rules.model import Rule, RuleSet
 from otelmon.rules.needs import unmet
 from otelmon.rules.suppress import Suppressed, split
 from otelmon.vocabulary.config import Suppression
-from otelmon.vocabulary.event import AssistantMessage, Event, Run, RunEnd, ToolCall, ToolDefinition
+from otelmon.vocabulary.event import AssistantMessage, Event, ToolCall, ToolDefinition
 from otelmon.vocabulary.finding import Evidence, Finding, Severity, finding_id, level
 from otelmon.vocabulary.messages import EffectEntry
 
@@ -138,20 +138,20 @@ class _Conversation:
     def finding(self, rule: Rule, evidence: Evidence) -> Finding:
         event = self._anchored(evidence.anchor)
         run = self.view.run_of(event)
-        call = event if isinstance(event, ToolCall) else None
+        call = self.view.call_by_key.get(evidence.anchor)
         name = call.tool_name if call else None
         if evidence.anchor.startswith(TOOL_ANCHOR):
             name = evidence.anchor.removeprefix(TOOL_ANCHOR)
         effect = self.view.effect(call).effect if call else "unknown"
-        severity = weigh(rule, evidence, effect, call.outcome if call else "")
         return _finding(
             rule,
             evidence,
-            severity=severity,
+            severity=weigh(rule, evidence, effect, call.outcome if call else ""),
             trace_id=event.trace_id,
             conversation_id=run.conversation_id or self.view.conversation_id,
             run_id=event.run_id,
-            span_id=_span_of(event, run),
+            # A finding on a whole run points at its agent span, when it has one.
+            span_id=(evidence.anchor == run.run_id and run.run_id.rpartition(":")[2]) or event.span_id,
             tool_call_id=call.tool_call_id if call else None,
             tool_name=name,
             agent_name=event.agent_name or run.agent_name,
@@ -161,16 +161,19 @@ class _Conversation:
         )
 
     def _anchored(self, anchor: str) -> Event:
-        """The event with this anchor; what the check was asked about when the anchor names that."""
+        """The event with this anchor: a call, a definition, a message, or the end of the run asked about.
+        Raises LookupError when there is none: such evidence is a mistake of the check."""
         call = self.view.call_by_key.get(anchor)
         if call is not None:
             return call
         if anchor.startswith(TOOL_ANCHOR):
             return self._definition(anchor.removeprefix(TOOL_ANCHOR)) or self.event
-        if self.event.span_id == anchor:
+        if anchor in (self.event.span_id, self.event.run_id):
             return self.event
-        same = (e for e in self.view.events if e.span_id == anchor and not isinstance(e, ToolCall))
-        return next(same, self.event)
+        for event in self.view.events:
+            if event.span_id == anchor and not isinstance(event, ToolCall):
+                return event
+        raise LookupError(f"evidence points at {anchor}, which is not in the conversation")
 
     def _definition(self, name: str) -> Event | None:
         if isinstance(self.event, ToolDefinition) and self.event.name == name:
@@ -216,11 +219,6 @@ def _finding(rule: Rule, evidence: Evidence, span_id: str, **facts: Any) -> Find
         evidence=evidence.details,
         **facts,
     )
-
-
-def _span_of(event: Event, run: Run) -> str:
-    """A finding on a whole run points at its agent span, when it has one."""
-    return run.run_id.rpartition(":")[2] or event.span_id if isinstance(event, RunEnd) else event.span_id
 
 
 def weigh(rule: Rule, evidence: Evidence, effect: str, outcome: str) -> Severity:

@@ -24,7 +24,7 @@ def level(severity: Severity) -> int:
 class Evidence(msgspec.Struct, frozen=True, kw_only=True):
     """What a check saw. It never knows which rule runs it.
 
-    `anchor` is the key of the call (ToolCall.key), the span id of the message, or
+    `anchor` is the key of the call (ToolCall.key), the span id of the message, the id of the run, or
     "tool:<name>" of the definition it points at; `key` tells several pieces of evidence at one
     anchor apart (an argument name, a cycle). `severity` is the check's own weighing; the rule and
     the effect of the call bound it. `details` is JSON data for people and for golden tasks:

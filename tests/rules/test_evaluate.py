@@ -210,6 +210,36 @@ def test_a_check_that_raises_is_counted_and_stops_nothing() -> None:
     assert spans == {"breaks": [seen.calls[0].span_id, seen.calls[2].span_id], "works": [c.span_id for c in seen.calls]}
 
 
+def test_evidence_that_points_at_nothing_is_an_error_of_the_check() -> None:
+    def lost(call: ToolCall, view: View, params: Any) -> Iterator[Evidence]:
+        yield Evidence(summary="", anchor="nowhere")
+
+    result = evaluate([rule(lost)], view(PAY))
+    assert (result.findings, result.errors) == ([], {"example": 1})
+
+
+def test_evidence_may_point_at_another_event_than_the_one_asked_about() -> None:
+    def elsewhere(call: ToolCall, view: View, params: Any) -> Iterator[Evidence]:
+        yield Evidence(summary="", anchor=view.events[0].span_id)
+
+    seen = view({"user": "pay"}, {"tool": "pay", "id": "c1"}, {"assistant": "paid"})
+
+    def the_call(message: AssistantMessage, view: View, params: Any) -> Iterator[Evidence]:
+        yield Evidence(summary="", anchor=view.calls[0].key)
+
+    (found,) = evaluate([rule(elsewhere)], seen).findings
+    assert (found.span_ids, found.tool_name) == ((seen.events[0].span_id,), None)
+    (found,) = evaluate([rule(the_call, on="final")], seen).findings
+    assert (found.span_ids, found.tool_name, found.tool_call_id) == ((seen.calls[0].span_id,), "pay", "c1")
+
+
+def test_a_finding_on_an_open_run_is_not_one_on_its_last_call() -> None:
+    seen = view({"tool": "drop"}, catalogue=TOOLS, closed=False)
+    (found,) = evaluate([rule(at_run, on="run", severity="low")], seen, closed_runs={seen.runs[0].run_id}).findings
+    assert (found.tool_name, found.severity) == (None, "low")
+    assert found.span_ids == (seen.runs[0].run_id.split(":")[1],)
+
+
 def test_the_same_evidence_twice_is_one_finding() -> None:
     def twice(call: ToolCall, view: View, params: Any) -> Iterator[Evidence]:
         yield Evidence(summary="one", anchor=call.key)

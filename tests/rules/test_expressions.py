@@ -100,6 +100,16 @@ def test_what_can_not_be_decided_is_false_and_counted(text: str) -> None:
     assert undecided(text) == before + 1
 
 
+def test_a_loop_in_a_loop_over_too_much_is_not_run() -> None:
+    nested = "call.arguments.a.exists(x, call.arguments.a.exists(y, x + y == 2))"
+    assert holds(nested, args={"a": [1] * 500})
+    before = undecided(nested)
+    assert not holds(nested, args={"a": [1] * 501})
+    assert not holds(nested, args={"b": {"c": [1] * 501}})
+    assert undecided(nested) == before + 2
+    assert holds("call.arguments.a.exists(x, x == 1)", args={"a": [1] * 501})
+
+
 def test_a_call_without_readable_arguments_has_none() -> None:
     assert not holds("has(call.arguments.sql)", fidelity="absent")
     assert not holds("call.arguments.sql == 'x'", args="{broken")

@@ -31,7 +31,7 @@ words = st.sampled_from(
     ["A-1", "W-7788", "12.50", "2026-03-04", "ann@example.com", "yes", "no", "refund order A-1", ""]
 )
 texts = words | st.text(max_size=20) | st.builds("{} and {}".format, words, words)
-scalars = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | texts
+scalars = st.none() | st.booleans() | st.integers(-(2**63), 2**64 - 1) | st.floats(allow_nan=False) | texts
 values = st.recursive(scalars, lambda v: st.lists(v, max_size=3) | st.dictionaries(texts, v, max_size=3), max_leaves=6)
 arguments = st.one_of(
     st.dictionaries(

@@ -20,6 +20,7 @@ from otelmon.vocabulary.event import ToolCall
 
 MAX_LENGTH = 2_000
 MAX_LOOPS = 2
+MAX_LOOPED = 500  # things in one list or map of the arguments, where a loop may stand in a loop
 FIELDS: dict[str, Any] = {
     "name": "",
     "arguments": {},
@@ -67,14 +68,29 @@ class _Condition:
 
     def __init__(self, text: str) -> None:
         self._program = cel.compile(text)
+        self._nests = len(_LOOP.findall(_STRING.sub("''", text))) > 1
         self.failures: Counter[str] = Counter()
 
     def __call__(self, call: ToolCall, view: View) -> bool:
+        if self._nests and _widest(call.arguments) > MAX_LOOPED:
+            self.failures["too_large"] += 1
+            return False
         try:
             return self._program.execute({"call": call_fields(call, view)}) is True
         except Exception as error:  # noqa: BLE001 - the library raises many kinds; each one means "can not be decided"
             self.failures[type(error).__name__] += 1
             return False
+
+
+def _widest(value: Any) -> int:
+    """The size of the largest list or map in a value."""
+    widest, left = 0, [value]
+    while left:
+        item = left.pop()
+        if isinstance(item, dict | list):
+            widest = max(widest, len(item))
+            left.extend(item.values() if isinstance(item, dict) else item)
+    return widest
 
 
 @lru_cache(maxsize=1_000)
