@@ -113,20 +113,12 @@ def _text(value: Any) -> str | None:
 
 
 def _messages_of(message: dict[str, Any]) -> list[Message]:
-    """A transcript's message. Calls and results of the user's own tools are context, not calls of
-    the agent; an error given beside the content is the content."""
+    """A transcript's message; an error given beside the content is the content. Calls that the user
+    makes with tools of their own are left out, what they gave is context: it answers no known call."""
     message = plain(message)
-    if message.get("role") == "tool":
-        return _tool_message(message)
-    if message.get("role") == "user" and message.get("tool_calls"):
-        message = {k: v for k, v in message.items() if k != "tool_calls"}
-        if not message.get("content"):
-            return []
-    return from_item(message)
-
-
-def _tool_message(message: dict[str, Any]) -> list[Message]:
-    if message.get("requestor") == "user":
+    if message.get("role") != "tool":
+        return from_item(message)
+    if message.get("requestor") == "user" and not message.get("tool_call_id"):
         return from_item({"role": "context", "content": message.get("content")})
     error = message.get("error")
     changes: dict[str, Any] = {}

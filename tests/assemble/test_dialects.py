@@ -530,6 +530,24 @@ def test_failed_results_in_history_are_marked(payload: dict[str, Any], failed: b
     assert (message.responses[0].text, message.responses[0].is_error) == ("no", failed)
 
 
+def test_only_the_assistant_asks_for_calls() -> None:
+    """A simulated user has tools of their own."""
+    assert from_item({"role": "user", "parts": [PARTS_CALL]}) == []
+    (message,) = from_item({"role": "user", "content": "one moment", "tool_calls": [{"name": "reboot"}]})
+    assert (message.role, message.text, message.requests) == ("user", "one moment", ())
+
+
+def test_an_answer_without_a_role_is_the_assistant_s() -> None:
+    for attributes in (
+        {"openinference.span.kind": "LLM", "llm.output_messages.0.message.content": "yes"},
+        {"llm.request.type": "chat", "gen_ai.completion.0.content": "yes"},
+    ):
+        _, left = told(read(attributes))
+        assert [(m.role, m.text) for m in left] == [("assistant", "yes")]
+    (message,) = from_item({"parts": [PARTS_CALL]})
+    assert message.role == "assistant"
+
+
 def test_unknown_roles_never_speak_for_a_person() -> None:
     assert role_of("moderator") == "system"
     assert role_of(None) == "system"

@@ -112,8 +112,10 @@ def test_the_users_own_tools_are_context() -> None:
     result = {"role": "tool", "tool_call_id": "u1", "requestor": "user", "content": "rebooted A-77"}
     readings = read_transcript(record(ASK, SAID, device, result, ASK, SAID), 5)
     told = sequence(readings)
-    assert not any(m.requests or m.responses for m in told)
-    assert any("A-77" in m.text for m in told)
+    assert not any(m.requests for m in told)
+    assert [r.text for m in told for r in m.responses] == ["rebooted A-77"]
+    nameless = {"role": "tool", "requestor": "user", "content": "rebooted A-77"}
+    assert not any(m.responses for m in sequence(read_transcript(record(ASK, CALL, nameless, SAID), 5)))
     # What the user does beside talking is one turn with what they say.
     assert [r.kind for r in readings].count("agent") == 2
 

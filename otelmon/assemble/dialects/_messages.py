@@ -219,7 +219,12 @@ def _from_parts(role: Role, parts: list[Any], rename: Rename) -> list[Message]:
         elif isinstance(part, dict):
             _sort_part(part, rename, texts, requests, responses)
     messages = [make("tool", responses=(r,)) for r in responses]
-    if requests:
+    if requests and role in ("user", "tool"):
+        # Calls of somebody else (a simulated user has tools of their own) are not the agent's.
+        requests.clear()
+        if not texts:
+            return messages
+    elif requests:
         role = "assistant"
     if texts or requests or not responses:
         text = "\n".join(texts)

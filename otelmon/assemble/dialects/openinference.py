@@ -154,7 +154,8 @@ def _messages(span: Span, prefix: str, history: History) -> tuple[Batch, bool]:
     found = list(_flat.rows(span.attributes, prefix).items())
     by_tool = _answers_by_tool(span)
     marks = [_flat.fingerprint(prefix, row) for _, row in found]
-    batch = history.items(marks, lambda i: _message(found[i][1], by_tool))
+    speaker = {"message.role": "assistant"} if prefix == _OUTPUT else {}
+    batch = history.items(marks, lambda i: _message(speaker | found[i][1], by_tool))
     torn = any("message.role" not in row for _, row in found)
     return batch, torn or _flat.gaps(dict(found))
 

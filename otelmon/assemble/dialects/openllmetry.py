@@ -160,7 +160,8 @@ def _functions(attributes: Attributes) -> tuple[Definition, ...]:
 
 def _messages(prefix: str, found: _flat.Rows, history: History) -> Batch:
     listed = list(found.values())
-    return history.items([_flat.fingerprint(prefix, row) for row in listed], lambda i: _message(listed[i]))
+    speaker = {"role": "assistant"} if prefix == _COMPLETION else {}
+    return history.items([_flat.fingerprint(prefix, row) for row in listed], lambda i: _message(speaker | listed[i]))
 
 
 def _message(row: dict[str, Any]) -> list[Message]:
