@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from otelmon.checks.lib.asking import asked_again, times_asked, user_messages_between
+from otelmon.checks.lib.asking import asked_again, request_text, times_asked, user_messages_between
 from otelmon.checks.lib.pairs import apart, call_facts, entry_facts
 from otelmon.checks.lib.replay import same_creation, says_replayed
 from otelmon.checks.lib.sameness import comparable
@@ -73,7 +73,7 @@ def _explained(landed: Sequence[ToolCall], call: ToolCall, view: View) -> bool:
         return True
     if any(same_creation(c, call) for c in landed):
         return True
-    if _one_request(last, call, view):
+    if _one_request(last, call, view) or _redelivered(last, call, view):
         return False
     return state_changed_between(last, call, view) or _wanted(landed, call, view)
 
@@ -90,6 +90,20 @@ def _one_request(first: ToolCall, second: ToolCall, view: View) -> bool:
     ]
     asked = requests.count(first.tool_call_id)
     return asked == 1 or (asked == 0 and first.batch == second.batch)
+
+
+def _redelivered(first: ToolCall, second: ToolCall, view: View) -> bool:
+    """One message handled by two runs: the same words, and the runs overlap, ran on two hosts or are two
+    attempts of one trigger. A person who repeats himself waits for an answer."""
+    one, two = view.run_of(first), view.run_of(second)
+    if one.run_id == two.run_id:
+        return False
+    texts = [request_text(first, view), request_text(second, view)]
+    if texts[0] != texts[1]:
+        return False
+    overlap = two.start_time_unix_nano < one.end_time_unix_nano
+    hosts = bool(one.host and two.host) and one.host != two.host
+    return overlap or hosts or (bool(one.trigger) and one.trigger == two.trigger)
 
 
 def _wanted(landed: Sequence[ToolCall], call: ToolCall, view: View) -> bool:

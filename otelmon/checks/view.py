@@ -161,6 +161,10 @@ class View:
         same = self._writes_by_effect.get(self.effect_key(call), ())
         return [earlier for earlier in same if earlier.position < call.position]
 
+    def times_written(self, call: ToolCall) -> int:
+        """How many writes of the conversation have the effect key of this write."""
+        return len(self._writes_by_effect.get(self.effect_key(call), ()))
+
     @cached_property
     def _writes_by_tool(self) -> dict[str, list[ToolCall]]:
         by_tool: dict[str, list[ToolCall]] = {}

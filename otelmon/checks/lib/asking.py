@@ -20,6 +20,12 @@ def user_messages_between(first: ToolCall | None, second: ToolCall, view: View) 
     return [m for m in view.user_messages() if since < m.position < second.position]
 
 
+def request_text(call: ToolCall, view: View) -> str:
+    """The user's latest words before the call; "" when there are none."""
+    latest = next((e for e in reversed(view.before(call)) if isinstance(e, UserMessage)), None)
+    return latest.text if latest else ""
+
+
 def times_asked(messages: list[UserMessage], call: ToolCall, view: View) -> int:
     """How many times these messages ask for the effect of the call, at least 1."""
     arguments = view.business_arguments(call)

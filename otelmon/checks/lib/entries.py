@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from otelmon.checks.lib.asking import request_text
 from otelmon.checks.lib.identity import identifying_values
 from otelmon.checks.lib.replay import says_replayed
 from otelmon.checks.lib.sameness import comparable
-from otelmon.checks.lib.state import state_changed_before
+from otelmon.checks.lib.state import undone_before
 from otelmon.checks.lib.wording import asked_count, says
 from otelmon.vocabulary.canonical import sha256, short_hash
-from otelmon.vocabulary.event import ToolCall, UserMessage
+from otelmon.vocabulary.event import ToolCall
 from otelmon.vocabulary.messages import EffectEntry
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ def effect_entry(call: ToolCall, view: View) -> EffectEntry | None:
     if says_replayed(call.result):
         return None
     arguments = view.business_arguments(call)
-    request = _request_text(call, view)
+    request = request_text(call, view)
     return EffectEntry(
         effect_key=view.effect_key(call),
         anchor=call.key,
@@ -48,7 +49,7 @@ def effect_entry(call: ToolCall, view: View) -> EffectEntry | None:
         turn=call.turn,
         asked=max(asked_count(request, call.tool_name, arguments), 2 if says("again", request) else 1),
         identifying=bool(identifying_values(arguments)),
-        state_changed=state_changed_before(call, view),
+        state_changed=undone_before(call, view),
         trigger=call.trigger,
         host=call.host,
         agent_name=call.agent_name,
@@ -57,14 +58,6 @@ def effect_entry(call: ToolCall, view: View) -> EffectEntry | None:
         start_time_unix_nano=call.start_time_unix_nano,
         end_time_unix_nano=call.end_time_unix_nano,
     )
-
-
-def _request_text(call: ToolCall, view: View) -> str:
-    text = ""
-    for event in view.before(call):
-        if isinstance(event, UserMessage):
-            text = event.text
-    return text
 
 
 def _bounded(arguments: dict[str, object]) -> Any:

@@ -69,10 +69,15 @@ def state_changed_between(first: ToolCall, second: ToolCall, view: View) -> bool
     return any(_changes(call, first, about, view) for call in calls_between(first, second, view))
 
 
-def state_changed_before(call: ToolCall, view: View) -> bool:
-    """True when this conversation changed the record of the call by another write before it."""
+def undone_before(call: ToolCall, view: View) -> bool:
+    """True when this conversation removed or cancelled something of the call's record before it."""
     about = record_values(call, view)
-    return any(_changes(earlier, call, about, view) for earlier in view.calls_before(call))
+    return any(_undoes(c, view) and _changes(c, call, about, view) for c in view.calls_before(call))
+
+
+def _undoes(call: ToolCall, view: View) -> bool:
+    effect = view.effect(call)
+    return effect.effect == "destructive" and effect.repeat == "absolute"
 
 
 def _changes(call: ToolCall, repeated: ToolCall, about: frozenset[str] | set[str], view: View) -> bool:
@@ -83,6 +88,8 @@ def _changes(call: ToolCall, repeated: ToolCall, about: frozenset[str] | set[str
         return False
     if view.effect_key(call) == view.effect_key(repeated):
         return False
+    if not _undoes(call, view) and view.times_written(call) > 1:
+        return False  # a replayed sequence: it repeats as well
     return bool(about & _argument_values(call))
 
 
