@@ -20,6 +20,7 @@ from otelmon.vocabulary.reading import HttpFields, ToolFields
 __all__ = ["BodyError", "Verdict", "derive_outcome", "errors_in_body"]
 
 MAX_TEXT = 2_000
+MAX_NOTICE = 400
 
 _TIMEOUT = re.compile(
     r"\btime[ds]?[ _-]?out\b|TimeoutError|TimeoutException|Timeout\b|\bdeadline[ _]?exceeded\b|\bDeadlineExceeded\b|"
@@ -35,6 +36,12 @@ _NOT_STARTED = re.compile(
 _LOST = re.compile(
     r"connection (?:was )?(?:reset|aborted|closed|lost|dropped)|ECONNRESET|EPIPE|broken pipe|socket hang ?up|"
     r"server disconnected|unexpected eof|incomplete read|remote end closed",
+    re.IGNORECASE,
+)
+_TIMED_OUT = re.compile(r"\btimed out\b|\bdeadline exceeded\b", re.IGNORECASE)
+_NOTICE = re.compile(
+    r"^\W*(?:the |this |your |mcp )?(?:tool|call|request|operation|connection|query|command|execution|server|api|process|"
+    r"function|action|task|error|timeout|\w*_\w+)\b.{0,200}?\b(?:timed out|deadline exceeded)\b",
     re.IGNORECASE,
 )
 _CONFLICT = re.compile(
@@ -175,18 +182,10 @@ def _not_known(
 def _timeout_text(fields: ToolFields, wrong: bool) -> bool:
     """A result that is a timeout notice: some frameworks give a timed-out call's notice to the
     model as an ordinary result."""
-    text = fields.result_text or fields.result
-    if (
-        not isinstance(text, str)
-        or len(text) > 400
-        or (fields.result is not None and not isinstance(fields.result, str))
-    ):
+    text = fields.result_text
+    if text is None or len(text) > MAX_NOTICE or (fields.result is not None and not isinstance(fields.result, str)):
         return False
-    return re.search(r"\btimed out\b|\bdeadline exceeded\b", text, re.IGNORECASE) is not None and (
-        wrong
-        or re.match(r"^\W*(?:the |tool |call |request |operation |error)|^\W*\S+ timed out", text, re.IGNORECASE)
-        is not None
-    )
+    return _NOTICE.match(text) is not None or (wrong and _TIMED_OUT.search(text) is not None)
 
 
 def _waiting(

@@ -122,11 +122,14 @@ class SlotTable:
             answered = next((s for s in reversed(slots) if s.request.tool_call_id == response.tool_call_id), None)
             if answered is not None:
                 return answered
-        return _by_name_or_place(slots[group.first_open :], response)
+        known = response.tool_call_id in self._by_id if response.tool_call_id else False
+        return _by_name_or_place(slots[group.first_open :], response, known)
 
 
-def _by_name_or_place(slots: list[Slot], response: ToolResponse) -> Slot | None:
-    free = [s for s in slots if s.response is None and not (s.request.tool_call_id and response.tool_call_id)]
+def _by_name_or_place(slots: list[Slot], response: ToolResponse, known: bool) -> Slot | None:
+    """`known`: another request has the response's id. An id that no request has is another spelling
+    (an item id for a call id) and says nothing."""
+    free = [s for s in slots if s.response is None and not (s.request.tool_call_id and known)]
     if response.tool_name:
         return next((s for s in free if s.request.tool_name == response.tool_name), None)
     return free[0] if free else None
