@@ -9,7 +9,7 @@ from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
-from otelmon.assemble.history import History
+from otelmon.assemble.history import History, preferred
 from otelmon.assemble.readings import read_span
 from otelmon.receive import otlp
 from otelmon.receive.spans import spans
@@ -69,7 +69,11 @@ def read_file(path: Path) -> list[Reading]:
 
 
 def all_messages(readings: list[Reading]) -> dict[str, Message]:
-    return {message.digest: message for reading in readings for message in reading.messages}
+    """The messages by digest; of two that differ in a detail the one that the timeline takes."""
+    known: dict[str, Message] = {}
+    for message in (message for reading in readings for message in reading.messages):
+        known[message.digest] = preferred(known.get(message.digest, message), message)
+    return known
 
 
 def converter(shared: Path) -> Any:
