@@ -60,11 +60,13 @@ def load_rules(
     dirs: Sequence[Path] | None = None,
     overrides: Mapping[str, RuleConfig] | None = None,
     origins: Mapping[str, str] | None = None,
+    drafts: bool = False,
 ) -> RuleSet:
     """The rules in force: those of `dirs` (by default the built-in ones), changed by `overrides`.
 
-    Drafts and rules that are not enabled are left out. `origins` says where a setting was written
-    ({"rules.loop.severity": "otelmon.toml:12"}), for messages. Raises UserError with every mistake.
+    Drafts (unless `drafts` asks for them, to be tested) and rules that are not enabled are left out.
+    `origins` says where a setting was written ({"rules.loop.severity": "otelmon.toml:12"}), for
+    messages. Raises UserError with every mistake.
     """
     folders = [builtin_rules_dir()] if dirs is None else list(dirs)
     problems: list[Problem] = []
@@ -78,7 +80,7 @@ def load_rules(
     rules = _override(rules, overrides or {}, origins or {}, problems)
     if problems:
         raise UserError(*problems)
-    in_force = {key: rules[key] for key in sorted(rules) if rules[key].status != "draft"}
+    in_force = {key: rules[key] for key in sorted(rules) if drafts or rules[key].status != "draft"}
     return RuleSet(in_force, sha256([r.version for r in in_force.values()])[7:19])
 
 

@@ -21,6 +21,9 @@ class Mutant(msgspec.Struct, frozen=True):
     parameter: str
     change: str
 
+    def __str__(self) -> str:
+        return self.change
+
 
 def mutants(rule: Rule) -> Iterator[Mutant]:
     """Every single change of a parameter that its type allows: numbers doubled, halved and one more or

@@ -127,6 +127,7 @@ def test_all_mistakes_of_all_files_are_told_at_once(tmp_path: Path) -> None:
 def test_drafts_are_not_loaded(tmp_path: Path) -> None:
     write(tmp_path, GOOD.replace("status: stable", "status: draft"))
     assert load_rules([tmp_path]).rules == {}
+    assert list(load_rules([tmp_path], drafts=True).rules) == ["too_dear"]
 
 
 def test_an_id_can_be_taken_once(tmp_path: Path) -> None:

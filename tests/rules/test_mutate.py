@@ -24,7 +24,7 @@ BOUNDARY = (case([pay(101)], [1]), case([pay(100)], []))
 def test_a_dead_parameter_is_found_and_named() -> None:
     found = survivors(rule(too_dear, tests=BOUNDARY))
     assert {m.parameter for m in found} == {"unused"}
-    assert [m.change for m in found] == ["unused: 7 -> 14", "unused: 7 -> 3", "unused: 7 -> 8", "unused: 7 -> 6"]
+    assert [str(m) for m in found] == ["unused: 7 -> 14", "unused: 7 -> 3", "unused: 7 -> 8", "unused: 7 -> 6"]
 
 
 def test_a_threshold_without_a_boundary_test_is_found() -> None:
