@@ -24,7 +24,7 @@ from otelmon.vocabulary.messages import COMPACTED, TOPICS
 
 _MS = 1_000_000
 _LINGER_MS = 2
-_BATCH_BYTES = 1 << 20
+_BATCH_BYTES = 900_000  # below what a broker takes by default
 _DELIVERY_SECONDS = 30.0  # how long a publish waits for its acknowledgement
 _READ_SECONDS = 60.0  # how long `latest` waits without any progress
 
@@ -32,16 +32,20 @@ T = TypeVar("T")
 
 
 class KafkaBus:
-    """`Bus` on Kafka. Safe for many threads. Topics are created when first used."""
+    """`Bus` on Kafka. Safe for many threads. Topics are created when first used.
 
-    def __init__(self, config: KafkaConfig) -> None:
+    Brokers that do not answer within `start_seconds` are an UnreachableError; once started, publishing
+    raises BackpressureError and polling waits while they are away.
+    """
+
+    def __init__(self, config: KafkaConfig, start_seconds: float = START_SECONDS) -> None:
         self._config = config
         self._lock = threading.Lock()
         self._reading = threading.Lock()
         self._counts: dict[str, int] = {}
         self._consumers: list[KafkaConsumerMember] = []
         self._reader: Any = None
-        self._admin: KafkaAdminClient = self._reach(lambda: KafkaAdminClient(**settings(config)))
+        self._admin: KafkaAdminClient = self._reach(lambda: KafkaAdminClient(**settings(config, start_seconds)))
         self._producer = self._reach(self._new_producer)
 
     def init_topics(self, topics: Sequence[str] = TOPICS) -> list[kafka_topics.TopicState]:
@@ -72,12 +76,10 @@ class KafkaBus:
             ]
             for future in sent:
                 future.get(_DELIVERY_SECONDS + 5)
-        except kafka_errors.MessageSizeTooLargeError as error:
-            largest = max(len(message.value) for message in messages)
-            limit = "max.message.bytes of the topic"
-            raise record_too_large(topic, largest, self._config.max_message_bytes, limit) from error
         except kafka_errors.KafkaError as error:
             self._renew(producer)
+            if isinstance(error, kafka_errors.MessageSizeTooLargeError):
+                self._blame(topic, messages)
             raise self._not_acknowledged(topic, error) from error
 
     def consumer(self, topics: Sequence[str], group: str, assigned: Assigned, revoked: Revoked) -> KafkaConsumerMember:
@@ -156,6 +158,15 @@ class KafkaBus:
             if self._producer is failed:
                 self._producer = self._reach(self._new_producer)
         failed.close(timeout=0)
+
+    def _blame(self, topic: str, messages: Sequence[Outgoing]) -> None:
+        """The brokers refuse a batch as a whole: only who has a message beyond the topic's limit is told so,
+        a neighbour in the same batch may try again."""
+        with self._lock:
+            limit = self._reach(lambda: kafka_topics.largest_message(self._admin, topic))
+        largest = max(len(message.value) for message in messages)
+        if largest > limit:
+            raise record_too_large(topic, largest, limit, "max.message.bytes of the topic")
 
     def _check_sizes(self, topic: str, messages: Sequence[Outgoing]) -> None:
         largest = max(len(message.value) for message in messages)

@@ -14,13 +14,13 @@ START_SECONDS = 20.0  # how long a start may wait for the brokers
 _OVERHEAD = 64 * 1024  # headers, key and framing of the largest message
 
 
-def settings(config: KafkaConfig) -> dict[str, Any]:
+def settings(config: KafkaConfig, start_seconds: float = START_SECONDS) -> dict[str, Any]:
     """Connection, TLS and login settings of kafka-python."""
     wanted: dict[str, Any] = {
         "bootstrap_servers": [part.strip() for part in config.bootstrap.split(",") if part.strip()],
         "client_id": "otelmon",
         "security_protocol": config.security_protocol,
-        "bootstrap_timeout_ms": int(START_SECONDS * 1000),
+        "bootstrap_timeout_ms": int(start_seconds * 1000),
         "reconnect_backoff_ms": 100,
         "reconnect_backoff_max_ms": 2000,
     }

@@ -51,6 +51,11 @@ def ensure(admin: KafkaAdminClient, topics: Sequence[str], config: KafkaConfig) 
     ]
 
 
+def largest_message(admin: KafkaAdminClient, topic: str) -> int:
+    """The topic's own limit in bytes, which somebody may have set lower than ours."""
+    return int(_describe(admin, (topic,))[topic]["max.message.bytes"])
+
+
 def _create(admin: KafkaAdminClient, topic: str, config: KafkaConfig) -> bool:
     shape = {
         "num_partitions": config.partitions,
@@ -60,6 +65,7 @@ def _create(admin: KafkaAdminClient, topic: str, config: KafkaConfig) -> bool:
     try:
         admin.create_topics({topic: shape}, wait_for_metadata=True)
     except kafka_errors.TopicAlreadyExistsError:  # another process was faster
+        admin.wait_for_topics([topic])
         return False
     return True
 
