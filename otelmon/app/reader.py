@@ -11,6 +11,8 @@ import httpx
 import msgspec
 
 from otelmon.app.runtime import DATABASE
+from otelmon.golden.model import GoldenTask, decode_task
+from otelmon.golden.tasks import mine_incident
 from otelmon.store.database import Database
 from otelmon.vocabulary.config import Config
 from otelmon.vocabulary.errors import Problem, UnreachableError, UserError
@@ -27,6 +29,10 @@ class Reader(Protocol):
 
     def change(self, verb: str, incident_id: str, **given: str) -> None:
         """`verb`: ack, resolve or label."""
+        ...
+
+    def mine(self, incident_id: str) -> GoldenTask:
+        """Mine an incident as a golden task and keep it."""
         ...
 
 
@@ -49,6 +55,11 @@ class ServerReader:
         headers = {"x-otelmon": "1"}
         _raise_for(self._client.post(f"/api/v1/incidents/{incident_id}/{verb}", json=given, headers=headers))
 
+    def mine(self, incident_id: str) -> GoldenTask:
+        response = self._client.post(f"/api/v1/incidents/{incident_id}/mine", headers={"x-otelmon": "1"})
+        _raise_for(response)
+        return decode_task(response.content)
+
 
 class FileReader:
     """Opens the database itself: only while no server has it open."""
@@ -61,6 +72,9 @@ class FileReader:
 
     def change(self, verb: str, incident_id: str, **given: str) -> None:
         change_incident(self._database, verb, incident_id, self._now, given)
+
+    def mine(self, incident_id: str) -> GoldenTask:
+        return mine_incident(self._database, incident_id, self._now)
 
 
 def _raise_for(response: httpx.Response) -> None:

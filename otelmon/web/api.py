@@ -13,6 +13,7 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
 from otelmon import __version__
+from otelmon.golden.tasks import mine_incident
 from otelmon.metrics.exporter import CONTENT_TYPE
 from otelmon.vocabulary.errors import OtelmonError, Problem, UnreachableError, UserError
 from otelmon.web.changes import change_incident
@@ -52,6 +53,11 @@ def routes(site: Site) -> list[Route]:
         await run_in_threadpool(change_incident, _database(site), path["verb"], path["incident_id"], site.wall(), given)
         return json_response({"ok": True})
 
+    async def mine(request: Request) -> Response:
+        refuse_foreign(request)
+        incident_id = request.path_params["incident_id"]
+        return json_response(await run_in_threadpool(mine_incident, _database(site), incident_id, site.wall()))
+
     async def replay(request: Request) -> Response:
         refuse_foreign(request)
         given = await _body(request)
@@ -69,6 +75,7 @@ def routes(site: Site) -> list[Route]:
         Route("/healthz", healthz),
         Route("/readyz", readyz),
         Route("/api/v1/replay", answered(replay), methods=["POST"]),
+        Route("/api/v1/incidents/{incident_id}/mine", answered(mine), methods=["POST"]),
         Route("/api/v1/incidents/{incident_id}/{verb}", answered(change), methods=["POST"]),
         Route("/api/v1/{name}", answered(read)),
     ]

@@ -9,6 +9,8 @@ from typing import Any
 
 import msgspec
 
+from otelmon.golden.model import GoldenTask
+from otelmon.golden.tasks import stored_tasks
 from otelmon.store import queries, results
 from otelmon.store.accounts import Totals, conservation
 from otelmon.store.database import Database
@@ -164,6 +166,7 @@ READS: dict[str, Read] = {
     "accounts": Read(Nothing, _accounts, list[Totals]),
     "not_evaluable": Read(Nothing, _not_evaluable, tuple[results.NotEvaluableCount, ...]),
     "sizes": Read(Nothing, _sizes, Sizes),
+    "golden_tasks": Read(Nothing, lambda database, _: stored_tasks(database), list[GoldenTask]),
     "snapshot": Read(Nothing, lambda database, _: Place(str(snapshot(database))), Place),
 }
 

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from otelmon.store.results import CallDetail
+from otelmon.vocabulary.event import ToolCall
 
 LONG = 4000  # characters of one value on a page
 
@@ -23,7 +24,11 @@ def when(unix_nano: int | None) -> str:
 
 def value(data: Any) -> str:
     """JSON data, indented; text as it is; cut when long."""
-    text = data if isinstance(data, str) else json.dumps(msgspec.to_builtins(data, str_keys=True), ensure_ascii=False, indent=2)
+    text = (
+        data
+        if isinstance(data, str)
+        else json.dumps(msgspec.to_builtins(data, str_keys=True), ensure_ascii=False, indent=2)
+    )
     return cut(text)  # fmt: skip
 
 
@@ -33,7 +38,7 @@ def cut(text: str) -> str:
     return shown if len(text) <= LONG else f"{shown}\n... cut, {len(text)} characters in all"
 
 
-def took(call: Any) -> str:
+def took(call: ToolCall) -> str:
     """How long a call took."""
     seconds = max(0, call.end_time_unix_nano - call.start_time_unix_nano) / 1e9
     return f"{seconds * 1000:.0f} ms" if seconds < 1 else f"{seconds:.1f} s"
@@ -44,7 +49,7 @@ def is_call(item: Any) -> bool:
     return isinstance(item, CallDetail)
 
 
-def anchor_of(call: Any) -> str:
+def anchor_of(call: ToolCall) -> str:
     """The span a call's findings point at."""
     return call.span_ids[0] if call.span_ids else call.span_id
 
