@@ -30,6 +30,7 @@ _STARTED = frozenset(
     ("working", "pending", "queued", "accepted", "running", "started", "scheduled", "submitted", "processing")
 )
 _ENDED = frozenset(("succeeded", "completed", "success", "complete", "finished", "done", "delivered"))
+_OPEN = ("pending", "unknown")  # outcomes that leave open whether the effect happened
 _DOES = frozenset(("write", "destructive", "external_send"))
 
 
@@ -55,8 +56,8 @@ def judge(claim: Claim, reading: Reading, message: AssistantMessage, view: View,
         return Verdict(claim, f"{', '.join(missing)} is in no call", tuple(before[-1:]), tuple(missing))
     rivals = rivals_of(claim, claim.nouns, view, message.run_id)
     able = [item for item in facts if can_cause(item, claim, rivals)]
-    failed = [item for item in able if not item.landed]
-    landed = [item for item in able if item.landed and not (failed and _only_related(item, claim, failed))]
+    failed = [item for item in able if not (item.landed or _ended_later(item, facts))]
+    landed = [item for item in able if item not in failed and not (failed and _only_related(item, claim, failed))]
     if landed and not names_other_target(claim, landed, failed):
         return _judge_parts(claim, facts, message, view)
     if failed or landed:
@@ -129,7 +130,8 @@ def _judge_denial(claim: Claim, facts: Sequence[Facts], turn: int, view: View) -
     guilty: list[ToolCall] = []
     for place, item in enumerate(facts):
         effect = view.effect(item.call).effect
-        if not item.landed or effect not in _DOES or not (claim.classes & {"any"} or item.classes & claim.classes):
+        possible = item.landed or item.call.outcome in _OPEN
+        if not possible or effect not in _DOES or not (claim.classes & {"any"} or item.classes & claim.classes):
             continue
         if claim.classes & {"any"} and effect == "external_send":
             continue
@@ -143,13 +145,24 @@ def _judge_denial(claim: Claim, facts: Sequence[Facts], turn: int, view: View) -
 
 def _went_through(item: Facts, later: Sequence[Facts], turn: int) -> bool:
     """The effect happened in this turn, was not undone, and if it was only started, its end was read."""
-    ids = {word for word in _result_ids(item.call)}
-    related = [other for other in later if ids & other.values or other.argument_values & item.argument_values]
-    if _STARTED & _words(item.call):
-        return any(_ENDED & _words(other.call) for other in related if other.call.position > turn)
-    if any(other.landed and other.classes & {"cancel", "delete", "refund"} for other in related):
+    if item.call.outcome in _OPEN or _STARTED & _words(item.call):
+        return _ended_later(item, later, turn)
+    if any(other.landed and other.classes & {"cancel", "delete", "refund"} for other in _related(item, later)):
         return False
     return item.call.position > turn
+
+
+def _ended_later(item: Facts, facts: Sequence[Facts], after: int = -1) -> bool:
+    """A call without a final answer, the good end of which a later result states."""
+    if item.call.outcome not in _OPEN and item.landed and not _STARTED & _words(item.call):
+        return False
+    return any(_ENDED & other.stated for other in _related(item, facts) if other.call.position > after)
+
+
+def _related(item: Facts, facts: Sequence[Facts]) -> list[Facts]:
+    """Later calls that name an id of this one's result, or one of its arguments."""
+    ids = _result_ids(item.call) | item.argument_values
+    return [o for o in facts if o.call.position > item.call.position and o.landed and ids & o.values]
 
 
 def _words(call: ToolCall) -> frozenset[str]:
