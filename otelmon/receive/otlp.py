@@ -22,6 +22,8 @@ PROTOBUF = "application/x-protobuf"
 JSON = "application/json"
 PROTOBUF_DEPTH = 30
 """From here on the protobuf parser's own limit of 100 message levels holds: 31 maps or 47 lists in each other."""
+SPAN_BYTES, MIN_SPANS = 256, 1000
+"""A request may hold a span for every 256 bytes of receive.max_request_bytes, and a thousand in any case."""
 _MAX_TIME = 1 << 63  # nanoseconds beyond the year 2262 fit in no signed 64-bit column
 _NO_TRACE, _NO_SPAN = bytes(16), bytes(8)
 
@@ -44,7 +46,7 @@ def read(body: bytes, content_type: str, limits: ReceiveConfig) -> Parsed:
 
     Raises InputError with a reason of tally.REQUEST_REASONS when nothing of it can be read.
     """
-    tally = Tally()
+    tally = Tally(max(MIN_SPANS, limits.max_request_bytes // SPAN_BYTES))
     request, encoded = _decode(body, content_type, limits, tally)
     kept = _check(request, limits, tally, 0 if encoded is None else len(encoded))
     if kept != tally.received:
@@ -77,7 +79,7 @@ def _decode(
     if kind == JSON:
         return parse_json(body, _max_depth(limits) or PARSER_LEVELS, tally), None
     if kind != PROTOBUF:
-        raise InputError("unsupported_type", Problem("content-type", repr(content_type), f"{PROTOBUF} or {JSON}"))
+        raise InputError("unsupported_type", Problem("content-type", repr(content_type[:80]), f"{PROTOBUF} or {JSON}"))
     try:
         return ExportTraceServiceRequest.FromString(body), body
     except DecodeError:
@@ -95,6 +97,7 @@ def _check(request: ExportTraceServiceRequest, limits: ReceiveConfig, tally: Tal
     fits = 0 < size <= limits.max_span_bytes
     max_depth = _max_depth(limits)
     kept = 0
+    tally.expect(sum(len(scope.spans) for resource in request.resource_spans for scope in resource.scope_spans))
     for r, resource_spans in enumerate(request.resource_spans):
         for s, scope_spans in enumerate(resource_spans.scope_spans):
             where = f"resourceSpans[{r}].scopeSpans[{s}]"

@@ -53,7 +53,7 @@ def parse_json(body: bytes, max_depth: int, tally: Tally) -> ExportTraceServiceR
 
     Spans that can not be carried are left out and counted in `tally`; so are values nested deeper than
     `max_depth`, or than protobuf can carry. Raises InputError
-    (`invalid_json`, `too_deep`) when the body as a whole is not such a request.
+    (`invalid_json`, `too_deep`, `too_large`) when the body as a whole is not such a request.
     """
     try:
         document = _tolerant(_request, body, tally)
@@ -63,6 +63,8 @@ def parse_json(body: bytes, max_depth: int, tally: Tally) -> ExportTraceServiceR
         raise InputError("invalid_json", Problem(f"body{position(body, error)}", text_of(error), "JSON")) from None
     except RecursionError:
         raise InputError("too_deep", Problem("body", "JSON nested too deep to read")) from None
+    groups = (scope for resource in document.resource_spans or () for scope in resource.scope_spans or ())
+    tally.expect(sum(len(scope.spans or ()) for scope in groups))
     request = ExportTraceServiceRequest()
     builder = _Builder(max_depth, tally)
     for r, resource_spans in enumerate(document.resource_spans or ()):

@@ -71,7 +71,7 @@ def count(body: bytes, content_type: str, signal: Signal) -> int:
     """Log records or data points in a request. Raises InputError like otlp.read."""
     kind = content_type.split(";", 1)[0].strip().lower()
     if kind not in (JSON, PROTOBUF):
-        raise InputError("unsupported_type", Problem("content-type", repr(content_type), f"{PROTOBUF} or {JSON}"))
+        raise InputError("unsupported_type", Problem("content-type", repr(content_type[:80]), f"{PROTOBUF} or {JSON}"))
     try:
         request = _decoders[signal].decode(body) if kind == JSON else _messages[signal].FromString(body)
     except (msgspec.DecodeError, RecursionError, DecodeError) as error:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from otelmon.vocabulary.errors import InputError, Problem
 
 SPAN_REASONS = (
     "invalid_trace_id",
@@ -39,7 +39,8 @@ REQUEST_REASONS = (
 class Tally:
     """Refused spans of one request by reason, the first example of each, and how many spans came."""
 
-    def __init__(self) -> None:
+    def __init__(self, max_spans: int = 1 << 62) -> None:
+        self._max_spans = max_spans
         self.received = 0
         self.repaired = 0
         self.rejected: dict[str, int] = {}
@@ -51,15 +52,12 @@ class Tally:
             self.rejected[reason] = self.rejected.get(reason, 0) + count
             self._examples.setdefault(reason, example)
 
-    def merge(self, rejected: Mapping[str, int], examples: Mapping[str, str]) -> None:
-        """Add the counts of another tally."""
-        for reason, count in rejected.items():
-            self.reject(reason, examples[reason], count)
-
-    @property
-    def examples(self) -> Mapping[str, str]:
-        """The first example of each reason."""
-        return self._examples
+    def expect(self, spans: int) -> None:
+        """Before work is done for each of them. Raises InputError `too_large` when there are too many:
+        a span that is left empty takes two bytes in a body and a hundred times that in memory."""
+        if spans > self._max_spans:
+            problem = Problem("body", f"{spans} spans", f"at most {self._max_spans} a request", "send fewer at once")
+            raise InputError("too_large", problem)
 
     @property
     def message(self) -> str:

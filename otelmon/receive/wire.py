@@ -124,6 +124,7 @@ def salvage(body: bytes, tally: Tally) -> ExportTraceServiceRequest:
 def _salvage_resource(request: Any, data: bytes, where: str, tally: Tally) -> None:
     own, groups = _split(data)
     split = [_split(group) for group in groups]
+    tally.expect(sum(len(spans) for _, spans in split))
     try:
         resource = _read(framed(1, own), tally).resource_spans[0]
         scopes = [_read(framed(1, framed(2, own)), tally).resource_spans[0].scope_spans[0] for own, _ in split]

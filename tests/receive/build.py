@@ -7,10 +7,12 @@ import json
 import random
 from typing import Any
 
+from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 TRACE, SPAN = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
+LAW = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 NOW = 1_790_000_000_000_000_000
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from otelmon.receive.inflate import inflate
 from otelmon.vocabulary.errors import InputError
+from tests.receive.build import LAW
 
 Pack = Callable[[bytes], bytes]
 
@@ -32,6 +33,7 @@ EVERY: list[tuple[str, Pack]] = [*PACKERS.items(), ("deflate", bare_deflate), ("
 
 
 @pytest.mark.parametrize(("encoding", "pack"), EVERY)
+@LAW
 @given(data=st.binary(max_size=3000) | st.integers(1, 5).map(lambda n: b"x" * 100_000 * n))
 def test_what_was_packed_comes_out(encoding: str, pack: Pack, data: bytes) -> None:
     packed = pack(data)
@@ -58,6 +60,7 @@ def test_a_body_that_is_cut_is_refused(encoding: str, pack: Pack) -> None:
 
 
 @pytest.mark.parametrize("encoding", list(PACKERS))
+@LAW
 @given(body=st.binary(min_size=1, max_size=50))
 def test_noise_is_refused(encoding: str, body: bytes) -> None:
     try:

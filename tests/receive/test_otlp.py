@@ -16,7 +16,7 @@ from otelmon.receive.tally import REQUEST_REASONS, SPAN_REASONS
 from otelmon.receive.wire import framed
 from otelmon.vocabulary.config import ReceiveConfig
 from otelmon.vocabulary.errors import InputError
-from tests.receive.build import NOW, SPAN, TRACE, a_group, a_span, as_json, as_message, as_protobuf
+from tests.receive.build import LAW, NOW, SPAN, TRACE, a_group, a_span, as_json, as_message, as_protobuf, many
 
 LIMITS = ReceiveConfig()
 GOOD = a_span(name="good", span=b"goodgood")
@@ -247,12 +247,14 @@ def never_crashes(body: bytes, content_type: str) -> None:
     assert reason in REQUEST_REASONS
 
 
+@LAW
 @given(st.binary(max_size=40) | st.text(max_size=40).map(str.encode))
 def test_no_bytes_crash_the_reader(body: bytes) -> None:
     never_crashes(body, JSON)
     never_crashes(body, PROTOBUF)
 
 
+@LAW
 @given(st.data())
 def test_a_body_cut_or_changed_anywhere_never_crashes(data: st.DataObject) -> None:
     encode = data.draw(st.sampled_from([as_json, as_protobuf]))
@@ -361,6 +363,24 @@ def test_a_body_beyond_the_limit_is_refused() -> None:
     body = as_protobuf([a_group(GOOD)])
     assert names(read(body, max_request_bytes=len(body))) == ["good"]
     assert refused(body, PROTOBUF, max_request_bytes=len(body) - 1).reason == "too_large"
+
+
+def test_more_spans_than_a_request_may_hold_are_refused_before_any_is_looked_at() -> None:
+    most = otlp.MIN_SPANS
+    limits = {"max_request_bytes": 100_000}
+    for count in (most, most + 1):
+        spans = b"\x12\x00" * count
+        bodies = [
+            (framed(1, framed(2, spans)), PROTOBUF),
+            (framed(1, framed(2, spans) + framed(3, b"\xff")), PROTOBUF),  # read by hand
+            (b'{"resourceSpans":[{"scopeSpans":[{"spans":[' + b",".join([b"{}"] * count) + b"]}]}]}", JSON),
+        ]
+        for body, content_type in bodies:
+            if count == most:
+                assert read(body, content_type, **limits).rejected == {"invalid_trace_id": count}
+            else:
+                assert refused(body, content_type, **limits).reason == "too_large"
+    assert not read(as_protobuf(many(2000, text=10))).rejected
 
 
 def test_parse_gives_the_request_alone() -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from otelmon.receive import otlp
 from otelmon.receive.otlp import PROTOBUF, Packed
 from otelmon.vocabulary.config import ReceiveConfig
-from tests.receive.build import GROUPS, NOW, a_group, a_span, as_message, as_protobuf, many
+from tests.receive.build import GROUPS, LAW, NOW, a_group, a_span, as_message, as_protobuf, many
 
 LIMITS = ReceiveConfig()
 
@@ -36,6 +36,7 @@ def check(request: Any, packed: list[Packed], target: int) -> None:
         assert len(message.value) <= target or len(spans) == 1
 
 
+@LAW
 @given(st.lists(GROUPS, min_size=1, max_size=4), st.integers(1, 2000))
 def test_every_span_travels_once_with_its_resource_and_scope(groups: list[dict[str, Any]], target: int) -> None:
     request = as_message(groups)

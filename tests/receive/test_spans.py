@@ -13,7 +13,7 @@ from otelmon.receive import otlp
 from otelmon.receive.otlp import JSON, PROTOBUF
 from otelmon.vocabulary.config import ReceiveConfig
 from otelmon.vocabulary.span import Span
-from tests.receive.build import GROUPS, NOW, a_group, a_span, as_json, as_message, as_protobuf
+from tests.receive.build import GROUPS, LAW, NOW, a_group, a_span, as_json, as_message, as_protobuf
 
 LIMITS = ReceiveConfig()
 
@@ -29,11 +29,13 @@ def one(**changes: Any) -> Span:
     return span
 
 
+@LAW
 @given(st.lists(GROUPS, min_size=1, max_size=3), st.integers(0, 2**32))
 def test_json_and_protobuf_give_equal_spans(groups: list[dict[str, Any]], seed: int) -> None:
     assert read_spans(as_json(groups, seed), JSON) == read_spans(as_protobuf(groups), PROTOBUF)
 
 
+@LAW
 @given(GROUPS, st.integers(0, 2**32))
 def test_the_digest_knows_no_order_batch_or_time_of_receipt(group: dict[str, Any], seed: int) -> None:
     rng = random.Random(seed)
