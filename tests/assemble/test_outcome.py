@@ -266,7 +266,11 @@ def test_a_denial_given_as_text_is_a_denial() -> None:
 
 
 def test_an_operating_systems_refusal_is_a_failure() -> None:
-    fields = {"signals": ("exception", "denied"), "error_type": "PermissionError", "error_message": "[Errno 13] denied"}
+    fields: dict[str, Any] = {
+        "signals": ("exception", "denied"),
+        "error_type": "PermissionError",
+        "error_message": "[Errno 13] denied",
+    }
     assert verdict(**fields).outcome == "failed"
 
 
