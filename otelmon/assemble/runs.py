@@ -7,13 +7,15 @@ conversation that was open at the time (context propagation broke: it belongs to
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import attrgetter
 
 from otelmon.vocabulary.reading import Reading
 
 SpanKey = tuple[str, str]
+NEAREST = 32
 
 
 @dataclass(slots=True, eq=False)
@@ -157,14 +159,15 @@ def _root_seen(run: RunDraft, contexts: Mapping[str, _Context], outside: bool) -
 
 
 def _join_split_traces(runs: list[RunDraft], places: Mapping[SpanKey, Place]) -> list[RunDraft]:
-    with_agent = [run for run in runs if run.root is not None]
+    with_agent = sorted((run for run in runs if run.root is not None), key=_root_start)
     if not with_agent or len(with_agent) == len(runs):
         return runs
+    starts = [_root_start(run) for run in with_agent]
     kept = list(with_agent)
     for run in runs:
         if run.root is not None:
             continue
-        home = _home_of(run, with_agent)
+        home = _home_of(run, with_agent, starts)
         if home is None:
             kept.append(run)
             continue
@@ -174,15 +177,18 @@ def _join_split_traces(runs: list[RunDraft], places: Mapping[SpanKey, Place]) ->
     return kept
 
 
-def _home_of(run: RunDraft, candidates: Iterable[RunDraft]) -> RunDraft | None:
+def _root_start(run: RunDraft) -> tuple[int, str]:
+    return (run.root.start_time_unix_nano if run.root else 0, run.run_id)
+
+
+def _home_of(run: RunDraft, candidates: Sequence[RunDraft], starts: Sequence[tuple[int, str]]) -> RunDraft | None:
+    """The one run with an agent that was open all the time; None when there is none or a choice."""
     start, end = min(map(_start, run.readings)), max(map(_end, run.readings))
     service = run.readings[0].service_name
+    before = bisect_right(starts, (start, "\uffff"))
     around = [
         other
-        for other in candidates
-        if other.root is not None
-        and other.root.start_time_unix_nano <= start
-        and end <= other.root.end_time_unix_nano
-        and other.root.service_name == service
+        for other in candidates[max(0, before - NEAREST) : before]
+        if other.root is not None and end <= other.root.end_time_unix_nano and other.root.service_name == service
     ]
     return around[0] if len(around) == 1 else None

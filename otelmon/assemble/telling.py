@@ -57,18 +57,27 @@ def _end(reading: Reading) -> int:
 
 
 def _views_of(run: RunDraft, table: MessageTable, places: Mapping[SpanKey, Place]) -> Iterable[_View]:
-    """Model spans, and agent spans for the side (input, output) that no model span of the run shows."""
+    """Model spans, and agent spans for what no model span of the run shows: all input, all output,
+    or the answer."""
     models = [reading for reading in run.readings if reading.kind == "model"]
     need_saw = not any(reading.input for reading in models)
     need_said = not any(reading.output for reading in models)
+    need_answer = not need_said and _stopped_at_a_request(models, table)
     for reading in run.readings:
         place = places[(reading.trace_id, reading.span_id)]
         if reading.kind == "agent":
-            saw, said = need_saw, need_said
+            saw, said = need_saw, need_said or (need_answer and reading is run.root)
         else:
             saw = said = True
         if (saw and reading.input) or (said and reading.output) or reading.definitions:
             yield _view(reading, place, table, saw, said)
+
+
+def _stopped_at_a_request(models: Sequence[Reading], table: MessageTable) -> bool:
+    """The last that the model spans show is a request: the answer is on the root, if anywhere."""
+    last = max((reading for reading in models if reading.output), key=lambda r: (_end(r), r.span_id))
+    message = table.messages[table.numbers(last.output)[-1]]
+    return message is not None and bool(message.requests)
 
 
 def _view(reading: Reading, place: Place, table: MessageTable, saw: bool, said: bool) -> _View:

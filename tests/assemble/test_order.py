@@ -242,6 +242,18 @@ def test_agent_messages_are_not_told_beside_those_of_model_spans() -> None:
     assert story(build("c", span.readings)) == ["user refund A", "assistant Refunded.!"]
 
 
+def test_the_answer_is_taken_from_the_root_when_the_model_spans_stop_at_a_request() -> None:
+    span = Spans()
+    root = span.agent(0, 9, saw=[user("refund A")], said=[assistant("Refunded.")])
+    span.model([user("refund A")], [assistant(call("refund", "c1", order="A"))], 1, 2, parent=root)
+    span.tool("refund", 2, 3, parent=root, call_id="c1", order="A")
+    timeline = build("c", span.readings)
+    assert story(timeline) == [
+        "user refund A", "assistant refund", "call refund succeeded", "assistant Refunded.!",
+    ]  # fmt: skip
+    assert timeline.runs[0].gaps == ()
+
+
 def test_nested_agents_that_repeat_each_other_speak_once() -> None:
     span = Spans()
     outer = span.agent(0, 9, saw=[user("hi")], said=[assistant("Hello.")])
