@@ -40,7 +40,8 @@ def ignored_error(call: ToolCall, view: View, params: Params) -> Iterator[Eviden
         return
     between: list[Event] = []
     calls = 0
-    for event in reversed(view.before(call)):
+    for place in range(call.position - 1, -1, -1):
+        event = view.events[place]
         if isinstance(event, UserMessage) or calls >= params.within:
             return
         if isinstance(event, ToolCall) and event.batch != call.batch:

@@ -64,7 +64,7 @@ class Reading(msgspec.Struct, frozen=True):
     reads: str = ""
 
 
-@lru_cache(maxsize=2048)
+@lru_cache(maxsize=512)
 def read_message(text: str) -> Reading:
     """The claims of a message, in order; remembered for messages seen lately."""
     text = text[:MAX_MESSAGE]

@@ -76,10 +76,8 @@ def _only_related(item: Facts, claim: Claim, failed: Sequence[Facts]) -> bool:
 
 def _turn_start(message: AssistantMessage, view: View) -> int:
     """The position of the user message that the message answers."""
-    for event in reversed(view.before(message)):
-        if isinstance(event, UserMessage):
-            return event.position
-    return 0
+    places = range(message.position - 1, -1, -1)
+    return next((place for place in places if isinstance(view.events[place], UserMessage)), 0)
 
 
 def _judge_tried(
@@ -116,7 +114,7 @@ def _may_accuse(claim: Claim, reading: Reading, facts: Sequence[Facts], message:
     """Nothing tried it. Say so only when the wording is plain and nothing else tells of it."""
     if claim.reported or reading.asks_approval:
         return False
-    if GENERIC in claim.classes and (claim.form != "strong" or claim.active or not names_a_deed(claim)):
+    if GENERIC in claim.classes and (claim.form != "strong" or not names_a_deed(claim)):
         return False
     if claim.form != "strong" and (facts or not offered(claim, view, message.run_id)):
         return False

@@ -32,6 +32,7 @@ class Language(msgspec.Struct, frozen=True):
     placed_class: str
     patterns: dict[str, re.Pattern[str]]
     composing: frozenset[str]
+    deeds: frozenset[str]
     classes_of: dict[str, frozenset[str]]
     bases: dict[str, frozenset[str]]
     past_forms: dict[str, frozenset[str]]
@@ -67,6 +68,7 @@ def language(code: str) -> Language:
         placed_class=data["placed_class"],
         patterns={name: compiled(data[name]) for name in _PATTERNS},
         composing=frozenset(data["composing"]),
+        deeds=frozenset(data["deeds"]),
         classes_of={word: frozenset(labels) for word, labels in classes_of.items()},
         bases={word: frozenset(labels) for word, labels in bases.items()},
         past_forms={label: frozenset(words) for label, words in past_forms.items()},
@@ -113,3 +115,9 @@ def already_there(text: str) -> bool:
     """True when an error says, in any language, that what should be made exists already."""
     folded = fold(text[:_SAMPLE])
     return any(language(code).patterns["exists"].search(folded) for code in LANGUAGES)
+
+
+@cache
+def deed_nouns() -> frozenset[str]:
+    """Nouns of deeds in any language: reservation, cancelacion, stornierung."""
+    return frozenset().union(*(language(code).deeds for code in LANGUAGES))

@@ -9,7 +9,7 @@ from weakref import WeakKeyDictionary
 import msgspec
 
 from otelmon.checks.lib.claims import Claim, read_message
-from otelmon.checks.lib.claims_language import GENERIC, base_classes, done_words
+from otelmon.checks.lib.claims_language import GENERIC, base_classes, deed_nouns, done_words
 from otelmon.checks.lib.provenance_roles import leaves
 from otelmon.checks.lib.values import EMAIL, as_date, atoms, compact, fold, runs
 from otelmon.checks.lib.verbs import classify_name, name_words
@@ -17,6 +17,7 @@ from otelmon.checks.view import View
 from otelmon.vocabulary.catalogue import Tool
 from otelmon.vocabulary.event import ContextMessage, Event, ToolCall, UserMessage
 
+MAX_EVENTS = 200  # events before a message in which others may have told of the effect
 MAX_RESULT = 60_000  # characters of a result that are read for evidence
 
 # What verbs of a call can be the cause of what a message calls done. A refund or a charge comes with many writes.
@@ -120,7 +121,10 @@ def _facts(call: ToolCall, view: View) -> Facts:
         if value is not None:
             values |= atoms(str(value)[:MAX_RESULT]).words
     result = atoms((call.result_text or "")[:MAX_RESULT]).words
-    mails = any(isinstance(value, str) and EMAIL.search(value) for _, _, value in leaves(call.arguments))
+    mails = any(
+        isinstance(value, str) and "@" in value and EMAIL.search(value[:2_000])
+        for _, _, value in leaves(call.arguments)
+    )
     opaque = bool(name & _OPAQUE_NAMES or keys & _OPAQUE_KEYS) or call.nested_calls is not None
     return Facts(
         call=call,
@@ -209,8 +213,9 @@ def shares_object(claim: Claim, facts: Facts) -> bool:
 
 
 def names_a_deed(claim: Claim) -> bool:
-    """True when the thing that was "processed" is a deed: the downgrade, the refund."""
-    return bool(_classes_in(claim.nouns))
+    """True when the thing that was "processed" or "made" is a deed: the downgrade, the refund."""
+    nouns = deed_nouns()
+    return any(word in nouns or word.rstrip("s") in nouns for word in claim.nouns)
 
 
 def rivals_of(claim: Claim, nouns: Sequence[str], view: View, run_id: str) -> list[frozenset[str]]:
@@ -246,9 +251,9 @@ def done_of(claim: Claim) -> frozenset[str]:
     return frozenset().union(*(done_words(label) for label in claim.classes), (claim.verb,))
 
 
-def told_otherwise(claim: Claim, events: Iterable[Event]) -> bool:
-    """True when the user, or text from outside, says that it was done."""
-    for event in events:
+def told_otherwise(claim: Claim, events: Sequence[Event]) -> bool:
+    """True when the user, or text from outside, says that it was done (in the latest MAX_EVENTS)."""
+    for event in events[-MAX_EVENTS:]:
         if isinstance(event, UserMessage) and not claim.active and _user_says(claim, event.text):
             return True
         if isinstance(event, ContextMessage) and _context_says(claim, event.text):

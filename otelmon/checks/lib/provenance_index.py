@@ -16,6 +16,7 @@ SourceKind = Literal[
     "user", "system", "context", "result", "argument", "schema", "proposal", "run", "composed", "tool_description"
 ]
 MAX_VALUES = 200_000  # values remembered of one conversation; later ones count as seen (`full`)
+MAX_SEARCHES = 200  # amounts of one conversation that are looked for as sums; later ones count as derived
 MAX_AMOUNTS = 400  # amounts that sums are made of: the first ones seen
 
 
@@ -52,6 +53,7 @@ class Index:
         self.amounts: list[Decimal] = []
         self.today: date | None = None
         self.full = False
+        self.searches = MAX_SEARCHES
         self._pending: list[tuple[str, int]] = []
 
     def learn(self, text: str, kind: SourceKind, position: int, except_values: Iterable[Any] = ()) -> None:

@@ -132,6 +132,9 @@ def match_number(number: Decimal, index: Index) -> Found | None:
         key = decimal_text(abs(size * factor))
         if key in index.numbers:
             return _hit(index.numbers[key], label)
+    index.searches -= 1
+    if index.searches < 0:
+        return Found("result", None, "not searched: too many amounts", False)
     return _arithmetic(size, index)
 
 

@@ -15,6 +15,7 @@ import msgspec
 
 MAX_TEXT = 400_000  # characters read of one text; the rest is a named gap ("truncated")
 MAX_WORD = 400  # longer chunks are blobs, not values
+MAX_REMEMBERED = 32_000  # characters of a text whose values are remembered; longer ones are read again
 
 _DATES = tomllib.loads((files("otelmon.checks") / "data" / "dates.toml").read_text("utf-8"))
 _MONTHS = {name: n for names in _DATES["months"].values() for n, name in enumerate(names, 1)} | {"sept": 9}
@@ -142,10 +143,17 @@ def _date(year: int, month: int, day: int) -> date | None:
         return None
 
 
-@lru_cache(maxsize=4096)
 def atoms(text: str) -> Atoms:
-    """The values a text mentions; linear in the text, remembered for texts seen lately."""
-    text = text[:MAX_TEXT]
+    """The values a text mentions; linear in the text, remembered for short texts seen lately."""
+    return _remembered(text) if len(text) <= MAX_REMEMBERED else _read(text[:MAX_TEXT])
+
+
+@lru_cache(maxsize=512)
+def _remembered(text: str) -> Atoms:
+    return _read(text)
+
+
+def _read(text: str) -> Atoms:
     folded = text.casefold()
     words, bare = _words(text)
     numbers, percents = _numbers(folded)
