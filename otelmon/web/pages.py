@@ -18,6 +18,7 @@ from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from otelmon import __version__
+from otelmon.metrics.alerts import ALERTS, runbook
 from otelmon.vocabulary.errors import OtelmonError, UserError
 from otelmon.vocabulary.finding import FAMILIES, SEVERITIES
 from otelmon.web.reads import answer
@@ -38,6 +39,7 @@ def routes(site: Site) -> list[BaseRoute]:
         Route("/runs/{id:path}", pages.page(pages.run)),
         Route("/rules", pages.page(pages.rules)),
         Route("/rules/{id}", pages.page(pages.rule)),
+        Route("/runbooks/{id}", pages.page(pages.runbook)),
         Mount("/static", StaticFiles(packages=[("otelmon.web", "static")])),
     ]
 
@@ -126,6 +128,12 @@ class _Pages:
         if rule is None:
             raise _NotFoundError()
         return "rule.html", {"rule": rule, "params": msgspec.to_builtins(rule.params)}
+
+    def runbook(self, request: Request) -> tuple[str, dict[str, Any]]:
+        alert = next((alert for alert in ALERTS if alert.name == request.path_params["id"]), None)
+        if alert is None:
+            raise _NotFoundError()
+        return "runbook.html", {"alert": alert, "text": runbook(alert)}
 
 
 def _number(text: str) -> int:

@@ -1,0 +1,5 @@
+"""python -m otelmon"""
+
+from otelmon.cli import main
+
+main()

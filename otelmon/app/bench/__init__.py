@@ -1,0 +1,1 @@
+"""Benchmarks: every published figure comes from a command here, into one file."""

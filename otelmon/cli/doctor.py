@@ -1,0 +1,109 @@
+"""otelmon doctor: what is needed, whether it is there, and how to get it."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import click
+import msgspec
+
+from otelmon.app.laws import load_laws
+from otelmon.app.reader import client_of, open_reader, server_answers
+from otelmon.app.runtime import DATABASE
+from otelmon.cli.common import Context, print_json
+from otelmon.store.accounts import Totals
+from otelmon.vocabulary.config import Config
+from otelmon.vocabulary.errors import OK, UNREACHABLE, OtelmonError
+
+
+class Answer(msgspec.Struct, frozen=True):
+    """One thing that was looked at. `ok` None: not there, and not needed yet."""
+
+    what: str
+    ok: bool | None
+    says: str
+
+
+@click.command()
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.pass_obj
+def command(context: Context, as_json: bool) -> int:
+    """Look at everything the monitor needs; exit code 3 when something is missing or wrong."""
+    answers = list(_answers(context))
+    if as_json:
+        print_json(answers)
+    else:
+        for answer in answers:
+            mark = {True: "ok     ", False: "WRONG  ", None: "-      "}[answer.ok]
+            click.echo(f"{mark}{answer.what}: {answer.says}")
+    return UNREACHABLE if any(answer.ok is False for answer in answers) else OK
+
+
+def _answers(context: Context) -> Iterator[Answer]:
+    yield _try("configuration", lambda: f"{len(context.settings.describe())} keys, see `otelmon config show`")
+    config = context.config
+    yield _try("rules and catalogue", lambda: _laws(config))
+    yield _try("data folder", lambda: _folder(config))
+    if config.bus == "kafka":
+        yield _try("Kafka", lambda: _kafka(config))
+    with client_of(config) as client:
+        serving = server_answers(client)
+        yield Answer(
+            "server", True if serving else None, f"{'answers' if serving else 'none answers'} on {config.web.listen}"
+        )
+        if serving:
+            ready = client.get("/readyz")
+            yield Answer("stages", ready.is_success, ready.text.strip().replace("\n", "; "))
+    if serving or (Path(config.data) / DATABASE).exists():
+        yield from _stored(config)
+
+
+def _try(what: str, look: Callable[[], str]) -> Answer:
+    try:
+        return Answer(what, True, look())
+    except OtelmonError as error:
+        return Answer(what, False, str(error))
+    except OSError as error:
+        return Answer(what, False, f"{error.filename or what}: {error.strerror}")
+
+
+def _laws(config: Config) -> str:
+    laws = load_laws(config)
+    tools = len(laws.catalogue.tools) if laws.catalogue else 0
+    return f"{len(laws.rules.rules)} rules, {tools} tools in the operator's catalogue"
+
+
+def _folder(config: Config) -> str:
+    folder = Path(config.data)
+    existing = next(path for path in (folder, *folder.absolute().parents) if path.exists())
+    probe = existing / ".otelmon-probe"
+    probe.touch()
+    probe.unlink()
+    return f"{folder} can be written, {shutil.disk_usage(existing).free / 1e9:.1f} GB free"
+
+
+def _kafka(config: Config) -> str:
+    from otelmon.bus.kafka import KafkaBus
+
+    bus = KafkaBus(config.kafka)
+    bus.close()
+    return f"{config.kafka.bootstrap} answers"
+
+
+def _stored(config: Config) -> Iterator[Answer]:
+    try:
+        with open_reader(config, time.time_ns()) as reader:
+            totals: list[Totals] = reader.read("accounts")
+            sizes = reader.read("sizes")
+    except OtelmonError as error:
+        yield Answer("store", False, str(error))
+        return
+    yield Answer("store", True, ", ".join(f"{number} {name}" for name, number in sizes.rows.items()))
+    for total in totals:
+        says = f"{total.received} received = {total.stored} stored + {total.duplicate} again + {total.filtered} filtered + {total.dead_lettered} unreadable + {sum(total.rejected.values())} refused"
+        if total.missing:
+            says += f"; {total.missing} are not accounted for, which is a bug"
+        yield Answer(f"account of {total.topic}/{total.partition}", not total.missing, says)
