@@ -80,3 +80,15 @@ def topic_name(name: str) -> str:
     if not _NAME.fullmatch(name) or name in {".", ".."}:
         raise ValueError(f"not a topic name: {name!r}")
     return name
+
+
+def folder_unusable(folder: Path, error: OSError) -> UnreachableError:
+    """The folder can not be made, read or written."""
+    return UnreachableError(
+        Problem(
+            str(error.filename or folder),
+            f"the spool can not be opened ({error.strerror})",
+            "a folder this user may write, on a disk with room",
+            "correct its owner, free space, or name another one with `data`",
+        )
+    )

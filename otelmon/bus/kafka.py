@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from typing import Any, TypeVar
 
 from kafka import KafkaProducer, TopicPartition
@@ -13,13 +13,12 @@ from kafka import errors as kafka_errors
 from kafka.admin import KafkaAdminClient
 
 from otelmon.bus import kafka_topics
-from otelmon.bus.errors import BackpressureError, record_too_large
-from otelmon.bus.kafka_client import START_SECONDS, request_bytes, settings, unreachable
+from otelmon.bus.errors import record_too_large
+from otelmon.bus.kafka_client import START_SECONDS, not_now, request_bytes, settings, unreachable
 from otelmon.bus.kafka_consumer import KafkaConsumerMember, raw_consumer
 from otelmon.bus.murmur2 import key_bytes, key_text, partition_for
 from otelmon.bus.protocol import Assigned, Outgoing, Revoked
 from otelmon.vocabulary.config import KafkaConfig
-from otelmon.vocabulary.errors import Problem
 from otelmon.vocabulary.messages import COMPACTED, TOPICS
 
 _MS = 1_000_000
@@ -80,7 +79,7 @@ class KafkaBus:
             self._renew(producer)
             if isinstance(error, kafka_errors.MessageSizeTooLargeError):
                 self._blame(topic, messages)
-            raise self._not_acknowledged(topic, error) from error
+            raise not_now(self._config, f"{topic}: not acknowledged", error) from error
 
     def consumer(self, topics: Sequence[str], group: str, assigned: Assigned, revoked: Revoked) -> KafkaConsumerMember:
         for topic in topics:
@@ -153,11 +152,17 @@ class KafkaBus:
         )
 
     def _renew(self, failed: KafkaProducer) -> None:
-        """After a failed delivery the producer's sequence is in doubt: go on with another one."""
+        """After a failed delivery the producer's sequence is in doubt: go on with another one.
+
+        While the brokers are away there is none to be had; the next publish tries again.
+        """
         with self._lock:
             if self._producer is failed:
-                self._producer = self._reach(self._new_producer)
-        failed.close(timeout=0)
+                with suppress(kafka_errors.KafkaError):
+                    self._producer = self._new_producer()
+            renewed = self._producer is not failed
+        if renewed:
+            failed.close(timeout=0)
 
     def _blame(self, topic: str, messages: Sequence[Outgoing]) -> None:
         """The brokers refuse a batch as a whole: only who has a message beyond the topic's limit is told so,
@@ -172,11 +177,6 @@ class KafkaBus:
         largest = max(len(message.value) for message in messages)
         if largest > self._config.max_message_bytes:
             raise record_too_large(topic, largest, self._config.max_message_bytes, "kafka.max_message_bytes")
-
-    def _not_acknowledged(self, topic: str, error: Exception) -> BackpressureError:
-        where = f"kafka.bootstrap = {self._config.bootstrap}"
-        wrong = f"{topic}: not acknowledged ({str(error) or type(error).__name__})"
-        return BackpressureError(Problem(where, wrong, "all in-sync replicas", "publish the same messages again"))
 
     def _reach(self, call: Callable[[], T]) -> T:
         try:

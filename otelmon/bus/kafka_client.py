@@ -7,6 +7,7 @@ from typing import Any
 
 from kafka import errors as kafka_errors
 
+from otelmon.bus.errors import BackpressureError
 from otelmon.vocabulary.config import KafkaConfig
 from otelmon.vocabulary.errors import Problem, UnreachableError, UserError
 
@@ -46,6 +47,13 @@ def _password(config: KafkaConfig) -> str:
 def request_bytes(config: KafkaConfig) -> int:
     """Room for one message of the largest size."""
     return config.max_message_bytes + _OVERHEAD
+
+
+def not_now(config: KafkaConfig, what: str, error: Exception) -> BackpressureError:
+    """The brokers are away, or did not confirm in time: the same call may be made again."""
+    wrong = f"{what} ({str(error) or type(error).__name__})"
+    where = f"kafka.bootstrap = {config.bootstrap}"
+    return BackpressureError(Problem(where, wrong, "an answer of the brokers", "try again"))
 
 
 def unreachable(config: KafkaConfig, error: Exception) -> UnreachableError:

@@ -12,7 +12,7 @@ from kafka import ConsumerRebalanceListener, KafkaConsumer, OffsetAndMetadata, T
 from kafka import errors as kafka_errors
 from kafka.coordinator.assignors.range import RangePartitionAssignor
 
-from otelmon.bus.kafka_client import request_bytes, settings, unreachable
+from otelmon.bus.kafka_client import not_now, request_bytes, settings, unreachable
 from otelmon.bus.murmur2 import key_text
 from otelmon.bus.protocol import Assigned, Delivered, Revoked
 from otelmon.vocabulary.config import KafkaConfig
@@ -99,7 +99,7 @@ class KafkaConsumerMember:
                 return [_delivered(record) for records in batches.values() for record in records]
 
     def commit(self, offsets: Mapping[tuple[str, int], int]) -> None:
-        """Raises UnreachableError when the group's coordinator stays away.
+        """Raises BackpressureError when the group's coordinator stays away.
 
         Inside `revoked` the commit is only sent, ahead of our leaving: the new owner sees it.
         A commit for partitions that went to another member meanwhile is dropped: their messages come again.
@@ -119,7 +119,7 @@ class KafkaConsumerMember:
         ) as error:
             logger.warning("a commit came too late, its messages will come again: %s", error)
         except kafka_errors.KafkaError as error:
-            raise unreachable(self._config, error) from error
+            raise not_now(self._config, f"group {self._group}: not committed", error) from error
 
     def lag(self) -> dict[tuple[str, int], int]:
         parts = [TopicPartition(*part) for part in sorted(self._owned)]
@@ -130,7 +130,7 @@ class KafkaConsumerMember:
                 ends |= self._consumer.end_offsets(unknown, timeout_ms=_PATIENCE_MS)
             at = {part: self._consumer.position(part, timeout_ms=1000) for part in parts}
         except kafka_errors.KafkaError as error:
-            raise unreachable(self._config, error) from error
+            raise not_now(self._config, f"group {self._group}: lag not known", error) from error
         return {tuple(part): max(ends[part] - (at[part] or 0), 0) for part in parts}
 
     def close(self) -> None:
@@ -167,17 +167,22 @@ class KafkaConsumerMember:
 
     def _start_fresh(self, batches: dict[Any, list[Any]]) -> None:
         """Ask the stage where to start; what was fetched from elsewhere is thrown away."""
-        while self._fresh:
-            part = self._fresh.pop()
-            start = self._assigned(part.topic, part.partition)
-            self._owned.add(tuple(part))
-            if start is not None:
-                self._consumer.seek(part, start)
-                batches.pop(part, None)
+        try:
+            for part in sorted(self._fresh):
+                start = self._assigned(part.topic, part.partition)
+                self._fresh.discard(part)
+                self._owned.add(tuple(part))
+                if start is not None:
+                    self._consumer.seek(part, start)
+                    batches.pop(part, None)
+        except BaseException:
+            for part, records in batches.items():  # the stage never saw them: they must come again
+                self._consumer.seek(part, records[0].offset)
+            raise
 
     def _survive(self, error: Exception) -> None:
         """What the stage's own callback raised goes to the stage; brokers that are away are waited for."""
-        if error.__cause__ is not None and not isinstance(error.__cause__, kafka_errors.KafkaError):
+        if type(error) is kafka_errors.KafkaError and error.__cause__ is not None:
             raise error.__cause__
         if not getattr(error, "retriable", False):
             raise unreachable(self._config, error) from error

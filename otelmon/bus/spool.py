@@ -10,9 +10,10 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from otelmon.bus import retention
-from otelmon.bus.errors import disk_low, record_too_large
-from otelmon.bus.folder import Claim, count_partitions, topic_name
+from otelmon.bus.errors import disk_failed, disk_low, record_too_large
+from otelmon.bus.folder import Claim, count_partitions, folder_unusable, topic_name
 from otelmon.bus.groups import Group, Offsets
+from otelmon.bus.log import logger
 from otelmon.bus.murmur2 import partition_for
 from otelmon.bus.protocol import Assigned, Outgoing, Revoked
 from otelmon.bus.spool_consumer import SpoolConsumer
@@ -33,7 +34,6 @@ class SpoolBus:
     """
 
     def __init__(self, folder: Path, config: SpoolConfig, partitions: int = 1) -> None:
-        self._claim = Claim(folder)
         self._folder = folder
         self._config = config
         self.losses: Counter[str] = Counter()
@@ -43,13 +43,10 @@ class SpoolBus:
         self._lock = threading.RLock()
         self._tidying = threading.Lock()
         try:
-            self._partitions = count_partitions(folder, partitions)
-            self._offsets = Offsets(self._open_topic(GROUPS))
-            for path in sorted((folder / "topics").iterdir()):
-                self._topic(path.name)
-        except BaseException:
-            self._claim.release()
-            raise
+            self._claim = Claim(folder)
+            self._open_all(partitions)
+        except OSError as error:
+            raise folder_unusable(folder, error) from error
 
     def publish(self, topic: str, messages: Sequence[Outgoing]) -> None:
         """All of the messages are durable when it returns, or none was taken (BackpressureError)."""
@@ -119,6 +116,16 @@ class SpoolBus:
         with self._lock:
             self._consumers.discard(consumer)
 
+    def _open_all(self, partitions: int) -> None:
+        try:
+            self._partitions = count_partitions(self._folder, partitions)
+            self._offsets = Offsets(self._open_topic(GROUPS))
+            for path in sorted((self._folder / "topics").iterdir()):
+                self._topic(path.name)
+        except BaseException:
+            self._claim.release()
+            raise
+
     def _place(self, message: Outgoing) -> int:
         if message.partition is None:
             return partition_for(message.key, self._partitions)
@@ -127,8 +134,14 @@ class SpoolBus:
         return message.partition
 
     def _topic(self, name: str) -> Topic:
+        """Raises BackpressureError when the disk has no room even for the topic's folder."""
         topic = self._topics.get(name)
-        return topic if topic is not None else self._open_topic(name)
+        if topic is not None:
+            return topic
+        try:
+            return self._open_topic(name)
+        except OSError as error:
+            raise disk_failed(str(self._folder), error) from error
 
     def _open_topic(self, name: str) -> Topic:
         with self._lock:
@@ -164,5 +177,7 @@ class SpoolBus:
         if self._tidying.acquire(blocking=False):
             try:
                 retention.enforce(tuple(self._topics.values()), self._offsets, self._config.retain_bytes)
+            except OSError as error:  # what was published is safe all the same; the next tidying tries again
+                logger.warning("%s: old segments could not be deleted (%s)", self._folder, error.strerror)
             finally:
                 self._tidying.release()

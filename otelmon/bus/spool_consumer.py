@@ -92,9 +92,11 @@ class SpoolConsumer:
     def _rebalance(self) -> None:
         generation, wanted = self._members.wanted(self)
         for part in sorted(self._cursors.keys() - wanted):
-            self._revoked(*part)
             del self._cursors[part]
-            self._members.release(part)
+            try:
+                self._revoked(*part)
+            finally:
+                self._members.release(part)
         missing = wanted - self._cursors.keys()
         taken = self._members.take(self, missing)
         for index, part in enumerate(taken):

@@ -110,6 +110,13 @@ def test_a_damaged_shape_file_is_named(tmp_path: Path) -> None:
         SpoolBus(tmp_path, SMALL)
 
 
+def test_a_folder_that_can_not_be_made_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way")
+    with pytest.raises(UnreachableError, match="can not be opened") as caught:
+        SpoolBus(tmp_path / "file" / "spool", SMALL)
+    assert "another one" in str(caught.value)
+
+
 def test_little_free_space_stops_intake_and_nothing_else(tmp_path: Path) -> None:
     with opened(tmp_path, SpoolConfig(min_free_bytes=1 << 60)) as bus:
         with pytest.raises(BackpressureError, match="min_free_bytes") as caught:

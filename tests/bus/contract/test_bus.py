@@ -262,13 +262,40 @@ def test_a_stage_may_commit_what_it_did_when_a_partition_leaves(bus: Bus, member
     assert Counter(m.value for m in one.found[100:] + two.found) == {b"new": 100}
 
 
-def test_an_error_in_a_callback_reaches_the_stage(bus: Bus) -> None:
-    def refuse(topic: str, partition: int) -> int | None:
-        raise RuntimeError(f"no room for {topic} {partition}")
+def test_an_error_in_a_callback_reaches_the_stage_and_costs_nothing(bus: Bus) -> None:
+    topic = fresh_topic()
+    bus.publish(topic, [message(f"k{n}", b"%d" % n) for n in range(50)])
+    notes = Notes()
+    failures = iter(range(PARTITIONS - 1))
 
-    consumer = bus.consumer([fresh_topic()], fresh_group(), refuse, lambda topic, partition: None)
-    with pytest.raises(RuntimeError, match="no room"):
-        drain(consumer, 1)
+    def refuse_at_first(name: str, partition: int) -> int | None:
+        if next(failures, None) is not None:
+            raise RuntimeError(f"no room for {name} {partition}")
+        return notes.assigned(name, partition)
+
+    consumer = bus.consumer([topic], fresh_group(), refuse_at_first, notes.revoked)
+    for _ in range(PARTITIONS - 1):
+        with pytest.raises(RuntimeError, match="no room"):
+            drain(consumer, 1)
+    assert sorted(int(m.value) for m in drain(consumer, 50)) == list(range(50))
+    assert len(notes.owned) == PARTITIONS
+
+
+def test_an_error_while_a_partition_moves_reaches_the_stage(bus: Bus, members: Callable[..., Member]) -> None:
+    topic, group = fresh_topic(), fresh_group()
+    one = members(topic, group)
+    until(lambda: len(one.notes.owned) == PARTITIONS, "the first member to own everything")
+
+    def refuse_once(name: str, partition: int) -> None:
+        one.notes.leave = lambda name, partition: None
+        raise RuntimeError(f"can not let go of {name} {partition}")
+
+    one.notes.leave = refuse_once
+    two = members(topic, group)
+    until(lambda: len(two.notes.owned) == PARTITIONS, "the other member to take over")
+    with pytest.raises(RuntimeError, match="can not let go"):
+        one.leave()
+    one.forgive()
 
 
 def test_lag_counts_what_was_not_polled(bus: Bus) -> None:
