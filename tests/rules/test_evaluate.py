@@ -67,6 +67,23 @@ def test_findings_at_a_final_message_a_run_and_a_tool() -> None:
     assert (tool.tool_call_id, tool.tool_name, tool.span_ids) == (None, "pay", (seen.events[0].span_id,))
 
 
+def test_a_tool_finding_points_at_the_definition_that_was_looked_at() -> None:
+    define = {"define": {"name": "pay"}}
+    seen = view(define, {"define": {"name": "other"}}, {**define, "run": "new"})
+    found = evaluate([rule(at_definition, on="definition")], seen).findings
+    spans = [e.span_id for e in seen.events if isinstance(e, ToolDefinition)]
+    assert [(f.tool_name, f.span_ids[0]) for f in found] == list(zip(("pay", "other", "pay"), spans, strict=True))
+
+
+def test_a_tool_finding_of_a_call_points_at_the_definition_in_its_run() -> None:
+    def its_tool(call: ToolCall, view: View, params: Any) -> Iterator[Evidence]:
+        yield Evidence(summary="", anchor=f"tool:{call.tool_name}")
+
+    seen = view({"define": {"name": "other"}}, {"define": {"name": "pay"}}, PAY)
+    (found,) = evaluate([rule(its_tool)], seen).findings
+    assert (found.tool_name, found.tool_call_id, found.span_ids) == ("pay", None, (seen.events[1].span_id,))
+
+
 @pytest.mark.parametrize(
     ("need", "event", "more", "reason"),
     [
@@ -84,7 +101,7 @@ def test_findings_at_a_final_message_a_run_and_a_tool() -> None:
         ("context_complete", {}, {"gaps": ["prior_turns_unseen"]}, "prior_turns_unseen"),
         ("context_complete", {}, {}, None),
         ("final_message", {}, {}, "incomplete_run"),
-        ("run_end", {}, {}, None),
+        ("run_end", {}, {"gaps": ["sampled"]}, None),
     ],
 )
 def test_a_need_that_is_not_met_makes_the_rule_not_evaluable(
@@ -99,6 +116,22 @@ def test_a_need_that_is_not_met_makes_the_rule_not_evaluable(
 
 def test_needs_count_only_where_the_rule_would_have_been_asked() -> None:
     assert evaluate([rule(needs=("catalogue",))], view({"user": "hello"})).not_evaluable == {}
+
+
+def test_every_need_must_be_met() -> None:
+    result = evaluate([rule(needs=("arguments", "catalogue"))], view(PAY))
+    assert list(result.not_evaluable.values()) == [{"example": "no_catalogue"}]
+
+
+def test_a_final_message_that_is_there_meets_the_need() -> None:
+    seen = view(PAY, {"assistant": "paid"}, gaps=["sampled"])
+    assert len(evaluate([rule(needs=("final_message",))], seen).findings) == 1
+
+
+def test_needs_of_a_call_do_not_hold_back_a_rule_about_messages() -> None:
+    seen = view(PAY, {"assistant": "paid"})
+    result = evaluate([rule(at_final, on="final", needs=("arguments", "result"))], seen)
+    assert (len(result.findings), result.not_evaluable, result.errors) == (1, {}, {})
 
 
 def test_user_text_must_come_before_the_anchor() -> None:
@@ -305,6 +338,12 @@ def test_effect_evaluation_counts_errors_and_leaves_other_checks_alone() -> None
     found = evaluate_effects(rules, [entry(), entry(anchor="u:2")], errors=errors)
     assert [f.rule_id for f in found] == ["works"]
     assert errors == {"breaks": 1}
+    assert [f.rule_id for f in evaluate_effects(rules, [entry(), entry(anchor="u:2")])] == ["works"]
+
+
+def test_a_ledger_check_is_not_asked_about_conversations() -> None:
+    result = evaluate([rule(later, on="effect")], view(PAY, PAY))
+    assert (result.findings, result.errors) == ([], {})
 
 
 def test_effect_findings_can_be_suppressed() -> None:
