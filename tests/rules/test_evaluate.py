@@ -68,9 +68,12 @@ def test_findings_at_a_final_message_a_run_and_a_tool() -> None:
 
 
 def test_a_tool_finding_points_at_the_definition_that_was_looked_at() -> None:
+    def each(definition: ToolDefinition, view: View, params: Any) -> Iterator[Evidence]:
+        yield Evidence(summary="", anchor=f"tool:{definition.name}", key=definition.run_id)
+
     define = {"define": {"name": "pay"}}
     seen = view(define, {"define": {"name": "other"}}, {**define, "run": "new"})
-    found = evaluate([rule(at_definition, on="definition")], seen).findings
+    found = evaluate([rule(each, on="definition")], seen).findings
     spans = [e.span_id for e in seen.events if isinstance(e, ToolDefinition)]
     assert [(f.tool_name, f.span_ids[0]) for f in found] == list(zip(("pay", "other", "pay"), spans, strict=True))
 
