@@ -59,6 +59,8 @@ def not_now(config: KafkaConfig, what: str, error: Exception) -> BackpressureErr
 def unreachable(config: KafkaConfig, error: Exception) -> UnreachableError:
     """The brokers can not be used: away, or they refuse us."""
     do = "start Kafka or correct kafka.bootstrap"
+    if config.security_protocol != "PLAINTEXT":  # kafka-python does not tell a refused login from silence
+        do += ", kafka.security_protocol, kafka.ca_file or kafka.sasl_*"
     if isinstance(error, (kafka_errors.AuthorizationError, kafka_errors.SaslAuthenticationFailedError)):
         do = "give this user the rights it lacks, or correct the kafka.sasl_* settings"
     text = str(error) or type(error).__name__

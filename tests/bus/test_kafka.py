@@ -23,7 +23,7 @@ from otelmon.vocabulary.config import KafkaConfig
 from otelmon.vocabulary.errors import UnreachableError, UserError
 from otelmon.vocabulary.messages import COMPACTED, TOPICS
 from tests.bus.places import PARTITIONS, Member, drain, fresh_group, fresh_topic, message, subscribe, until
-from tests.services.kafka import KafkaServer, free_port
+from tests.services.kafka import PASSWORD, USER, KafkaServer, free_port
 
 pytestmark = pytest.mark.kafka
 
@@ -190,6 +190,37 @@ def test_a_broker_that_is_not_there_is_named() -> None:
     with pytest.raises(UnreachableError, match=address) as caught:
         KafkaBus(KafkaConfig(bootstrap=address), start_seconds=0.5)
     assert "start Kafka" in str(caught.value)
+
+
+def login(server: KafkaServer, password_file: Path) -> KafkaConfig:
+    return KafkaConfig(
+        bootstrap=server.login_bootstrap,
+        security_protocol="SASL_PLAINTEXT",
+        sasl_mechanism="PLAIN",
+        sasl_username=USER,
+        sasl_password_file=str(password_file),
+        session_timeout_ms=3000,
+    )
+
+
+def test_a_login_from_a_password_file_works(kafka_server: KafkaServer, tmp_path: Path) -> None:
+    (tmp_path / "password").write_text(f"{PASSWORD}\n")
+    bus = KafkaBus(login(kafka_server, tmp_path / "password"))
+    try:
+        topic = fresh_topic()
+        bus.publish(topic, [message("k", b"behind a login")])
+        assert [m.value for m in drain(subscribe(bus, topic, fresh_group()), 1)] == [b"behind a login"]
+    finally:
+        bus.close()
+
+
+@refused_sockets
+@pytest.mark.usefixtures("collected")
+def test_a_wrong_password_is_said_without_saying_it(kafka_server: KafkaServer, tmp_path: Path) -> None:
+    (tmp_path / "password").write_text("a-wrong-one")
+    with pytest.raises(UnreachableError, match="sasl") as caught:
+        KafkaBus(login(kafka_server, tmp_path / "password"), start_seconds=3.0)
+    assert "a-wrong-one" not in str(caught.value)
 
 
 def test_a_password_file_that_is_missing_is_named(tmp_path: Path) -> None:

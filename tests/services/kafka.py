@@ -24,6 +24,7 @@ ROOT = Path(__file__).resolve().parents[2]
 POM = ROOT / ".ci" / "kafka" / "pom.xml"
 VERSION = "4.1.2"
 START_SECONDS = 90.0
+USER, PASSWORD = "otelmon", "only-for-tests"
 
 
 class ServiceError(Exception):
@@ -67,12 +68,17 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
+def _listeners(**ports: int) -> str:
+    return ",".join(f"{name}://127.0.0.1:{port}" for name, port in ports.items())
+
+
 class KafkaServer:
     """One broker with its data in a folder; can be stopped, killed and started again on the same port."""
 
     def __init__(self, folder: Path, port: int = 0) -> None:
         self.folder = folder
         self.port = port or free_port()
+        self.login_port = free_port()
         self.log = folder / "kafka.log"
         self._java = _need("java", "default-jre-headless")
         self._libs = fetch()
@@ -84,6 +90,11 @@ class KafkaServer:
     def bootstrap(self) -> str:
         """host:port for clients."""
         return f"127.0.0.1:{self.port}"
+
+    @property
+    def login_bootstrap(self) -> str:
+        """host:port for clients that log in (SASL_PLAINTEXT, PLAIN) as USER with PASSWORD."""
+        return f"127.0.0.1:{self.login_port}"
 
     def start(self) -> None:
         """Returns when the broker answers."""
@@ -166,9 +177,14 @@ class KafkaServer:
                     "process.roles=broker,controller",
                     "node.id=1",
                     f"controller.quorum.voters=1@127.0.0.1:{controller}",
-                    f"listeners=PLAINTEXT://127.0.0.1:{self.port},CONTROLLER://127.0.0.1:{controller}",
-                    f"advertised.listeners=PLAINTEXT://127.0.0.1:{self.port}",
-                    "listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
+                    f"listeners={_listeners(PLAINTEXT=self.port, LOGIN=self.login_port, CONTROLLER=controller)}",
+                    f"advertised.listeners={_listeners(PLAINTEXT=self.port, LOGIN=self.login_port)}",
+                    "listener.security.protocol.map=PLAINTEXT:PLAINTEXT,LOGIN:SASL_PLAINTEXT,CONTROLLER:PLAINTEXT",
+                    "inter.broker.listener.name=PLAINTEXT",
+                    "listener.name.login.sasl.enabled.mechanisms=PLAIN",
+                    "listener.name.login.plain.sasl.jaas.config="
+                    "org.apache.kafka.common.security.plain.PlainLoginModule required "
+                    f'user_{USER}="{PASSWORD}";',
                     "controller.listener.names=CONTROLLER",
                     f"log.dirs={self.folder / 'data'}",
                     "offsets.topic.replication.factor=1",
