@@ -99,7 +99,7 @@ def _redelivered(first: ToolCall, second: ToolCall, view: View) -> bool:
     if one.run_id == two.run_id:
         return False
     texts = [request_text(first, view), request_text(second, view)]
-    if texts[0] != texts[1]:
+    if texts[0] != texts[1] or times_asked(user_messages_between(None, second, view), second, view) > 1:
         return False
     overlap = two.start_time_unix_nano < one.end_time_unix_nano
     hosts = bool(one.host and two.host) and one.host != two.host

@@ -58,12 +58,17 @@ def _judged(call: ToolCall, schema: dict[str, Any]) -> list[Violation]:
     found = violations(schema, arguments)
     if found and isinstance(arguments, str) and isinstance(_decoded(arguments), dict):
         return [_DOUBLE_ENCODED]
-    if found and call.arguments_fidelity == "decoded" and not violations(schema, _lossless(arguments, schema, 0)):
-        return []  # the recorder wrote numbers or objects as text; nothing the model did
+    if found and _recorders_fault(call) and not violations(schema, _lossless(arguments, schema, 0)):
+        return []
     if call.outcome == "succeeded":
         # A parameter the server took is newer than the catalogue, not wrong.
         found = [v for v in found if v.keyword not in _EXTRAS]
     return found
+
+
+def _recorders_fault(call: ToolCall) -> bool:
+    """A recorder may write numbers or objects as text; the server that refused the call saw what was sent."""
+    return call.arguments_fidelity == "decoded" and call.outcome not in ("failed", "denied")
 
 
 _DOUBLE_ENCODED = Violation("", "type", 'the object is encoded as a JSON string; an "object" is expected')

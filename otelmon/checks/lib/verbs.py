@@ -43,11 +43,20 @@ class _Lexicon(msgspec.Struct, frozen=True):
     objects: dict[str, VerbClass]
     handoff_verbs: frozenset[str]
     handoff_targets: frozenset[str]
+    value_verbs: frozenset[str]
+    values: frozenset[str]
+    pairs: frozenset[str]
 
 
 def words(text: str) -> frozenset[str]:
     """The words of a text, as a set."""
     return frozenset(text.split())
+
+
+def _with_umlauts(text: str) -> frozenset[str]:
+    """German words as they are written without umlauts and as they are folded: loeschen, loschen."""
+    folded = text.replace("ae", "a").replace("oe", "o").replace("ue", "u")
+    return words(text) | words(folded)
 
 
 @lru_cache(maxsize=1)
@@ -63,8 +72,8 @@ def _lexicon() -> _Lexicon:
     )
     verbs: dict[str, VerbClass] = {}
     for meaning, languages in sections:
-        for text in languages.values():
-            for word in words(text):
+        for language, text in languages.items():
+            for word in words(text) if language != "de" else _with_umlauts(text):
                 # One word of two languages: the stronger meaning, so no write is taken for a read.
                 if word not in verbs or STRENGTH[verbs[word].effect] < STRENGTH[meaning.effect]:
                     verbs[word] = meaning
@@ -81,6 +90,9 @@ def _lexicon() -> _Lexicon:
         objects,
         words(data["handoff"]["verbs"]),
         words(data["handoff"]["targets"]),
+        words(data["on_values"]["verbs"]),
+        words(data["on_values"]["values"]),
+        words(data["pairs"]["words"]),
     )
 
 
@@ -100,7 +112,7 @@ def classify_name(name: str) -> VerbClass:
         return UNKNOWN
     if parts[0] in lexicon.handoff_verbs and lexicon.handoff_targets & set(parts[1:]):
         return _HANDOFF
-    meanings = [_classify_part(part, lexicon) for part in _split_joined(parts, lexicon)]
+    meanings = [_classify_part(_joined_pairs(part, lexicon), lexicon) for part in _split_joined(parts, lexicon)]
     strongest = max(meanings, key=lambda c: STRENGTH[c.effect])
     if len(meanings) > 1 and _OR & set(parts) and any(m.repeat == "absolute" for m in meanings):
         return VerbClass(strongest.effect, "absolute")  # get_or_create, create_or_update
@@ -118,10 +130,22 @@ def _split_joined(name: tuple[str, ...], lexicon: _Lexicon) -> list[tuple[str, .
     return parts
 
 
+def _joined_pairs(name: tuple[str, ...], lexicon: _Lexicon) -> tuple[str, ...]:
+    """`check_in_guest` as checkin, guest."""
+    for i in range(len(name) - 1):
+        if f"{name[i]}_{name[i + 1]}" in lexicon.pairs:
+            return (*name[:i], name[i] + name[i + 1], *name[i + 2 :])
+    return name
+
+
 def _classify_part(name: tuple[str, ...], lexicon: _Lexicon) -> VerbClass:
     first, rest = name[0], name[1:]
     meaning = lexicon.verbs.get(first)
+    if first in lexicon.value_verbs and rest and rest[-1] in lexicon.values:
+        return _READ
     last = _last_clear_verb(rest, lexicon)
+    if meaning is None and first not in lexicon.generic and len(rest) > 1 and _begins(rest[0], lexicon):
+        return _classify_part(rest, lexicon)  # the name of a service before the name of the tool
     if last and (meaning is None or first in lexicon.nouns_too) and first not in lexicon.generic - lexicon.nouns_too:
         return last
     if first in lexicon.generic and rest:
@@ -140,6 +164,7 @@ def _names_a_reading(first: str, last: str, meaning: VerbClass | None, lexicon: 
 def _by_nouns(name: tuple[str, ...], lexicon: _Lexicon) -> VerbClass:
     """Without a verb a noun such as `refund` still names an effect, but never proves a mere read."""
     things = [lexicon.objects.get(w) or lexicon.verbs.get(w, UNKNOWN) for w in name]
+    things = [t for t, w in zip(things, name, strict=True) if t.effect == "destructive" or _is_clear_verb(w, lexicon)]
     strong = [t for t in things if STRENGTH[t.effect] > STRENGTH["unknown"]]
     return max(strong, key=lambda c: STRENGTH[c.effect]) if strong else UNKNOWN
 
@@ -160,13 +185,19 @@ def _by_object(
 
 def _last_clear_verb(rest: tuple[str, ...], lexicon: _Lexicon) -> VerbClass | None:
     """The verb at the end of noun-first names: `issue_read`, `calendar_create`, `sub_issue_write`."""
-    if rest and rest[-1] in lexicon.verbs and rest[-1] not in lexicon.nouns_too:
-        return lexicon.verbs[rest[-1]]
-    return None
+    return lexicon.verbs[rest[-1]] if rest and _is_clear_verb(rest[-1], lexicon) else None
+
+
+def _begins(word: str, lexicon: _Lexicon) -> bool:
+    return _is_clear_verb(word, lexicon) or lexicon.verbs.get(word) == _READ
+
+
+def _is_clear_verb(word: str, lexicon: _Lexicon) -> bool:
+    return word in lexicon.verbs and word not in lexicon.nouns_too
 
 
 def action_words(name: str) -> tuple[str, ...]:
     """The words of a tool's name that are clearly verbs; all its words when none is."""
     parts, lexicon = name_words(name), _lexicon()
-    clear = tuple(w for w in parts if w in lexicon.verbs and w not in lexicon.nouns_too)
+    clear = tuple(w for w in parts if _is_clear_verb(w, lexicon))
     return clear or parts

@@ -1,0 +1,87 @@
+"""JSON Schema behind guards."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from otelmon.checks.lib.schema import MAX_VIOLATIONS, NotEvaluableError, violations
+
+SCHEMA = {
+    "type": "object",
+    "properties": {"q": {"type": "string", "maxLength": 3}, "n": {"type": "integer"}, "kind": {"enum": ["a", "b"]}},
+    "required": ["q"],
+    "additionalProperties": False,
+}
+
+
+def test_every_violation_is_named_by_place_and_keyword_and_no_value_is_shown() -> None:
+    found = violations(SCHEMA, {"q": "secret", "n": "topsecret", "kind": "hidden", "more": 1})
+    assert {(v.path, v.keyword) for v in found} == {
+        ("/q", "maxLength"), ("/n", "type"), ("/kind", "enum"), ("", "additionalProperties"),
+    }  # fmt: skip
+    assert not any(word in v.expected for v in found for word in ("secret", "hidden"))
+
+
+def test_a_valid_value_has_none() -> None:
+    assert violations(SCHEMA, {"q": "abc", "n": 1}) == []
+    assert violations({}, {"anything": 1}) == []
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"$ref": "https://example.com/s.json"},
+        {"$ref": "file:///etc/passwd"},
+        {"$ref": "#/nowhere"},
+        {"type": "strin"},
+        {"required": True},
+        {"pattern": "(?=x)a"},
+        {"description": "x" * 300_000},
+    ],
+)
+def test_what_is_no_usable_schema_gives_no_verdict(schema: dict[str, Any]) -> None:
+    with pytest.raises(NotEvaluableError):
+        violations(schema, "text")
+
+
+def _deep(levels: int) -> dict[str, Any]:
+    data: dict[str, Any] = {}
+    for _ in range(levels):
+        data = {"a": data}
+    return data
+
+
+def test_size_and_depth_are_bounded() -> None:
+    for value in (_deep(100), {"a": "x" * 2_000_000}):
+        with pytest.raises(NotEvaluableError):
+            violations({}, value)
+    with pytest.raises(NotEvaluableError):
+        violations({"not": _deep(100)}, {})
+    many = violations({"items": {"type": "string"}}, list(range(1000)))
+    assert len(many) == MAX_VIOLATIONS
+
+
+def test_a_pattern_that_would_backtrack_is_linear_here() -> None:
+    assert [v.keyword for v in violations({"pattern": "^(a+)+$"}, "a" * 50_000 + "!")] == ["pattern"]
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=9),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=9), inner, max_size=3),
+    max_leaves=10,
+)
+WORDS = st.sampled_from(["type", "properties", "items", "enum", "required", "$ref", "pattern", "anyOf", "not", "x"])
+SCHEMAS = st.dictionaries(WORDS, JSON, max_size=4)
+
+
+@given(SCHEMAS, JSON)
+def test_any_schema_and_any_value_end_in_a_verdict_or_in_none(schema: dict[str, Any], value: Any) -> None:
+    try:
+        found = violations(schema, value)
+    except NotEvaluableError:
+        return
+    assert len(found) <= MAX_VIOLATIONS
