@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from otelmon.assemble.gather import MessageTable
 from otelmon.assemble.order import Story
-from otelmon.assemble.runs import RunDraft
+from otelmon.assemble.runs import Place, RunDraft, SpanKey
 from otelmon.vocabulary.event import AssistantMessage, Event, NotEvaluable, ToolCall, UserMessage
 from otelmon.vocabulary.reading import Reading
 
-_HIDDEN = ("absent", "hashed", "truncated")
+_CONTENT = ("tool", "model", "agent")
 
 
-def gaps_of(run: RunDraft, events: Sequence[Event], table: MessageTable, story: Story) -> tuple[NotEvaluable, ...]:
+def gaps_of(
+    run: RunDraft, events: Sequence[Event], table: MessageTable, story: Story, places: Mapping[SpanKey, Place]
+) -> tuple[NotEvaluable, ...]:
     """The gaps of one run, in a fixed order. `events`: those of the run."""
     calls = [event for event in events if isinstance(event, ToolCall)]
     found: list[NotEvaluable] = []
-    if _content_off(run, events, calls):
+    models = [r for r in run.readings if r.kind == "model" and places[(r.trace_id, r.span_id)].tool is None]
+    if _content_off(models, events, calls):
         found.append("content_off")
     if any(r.content == "hashed" for r in run.readings) or _fidelity("hashed", calls):
         found.append("hashed")
@@ -31,13 +34,14 @@ def gaps_of(run: RunDraft, events: Sequence[Event], table: MessageTable, story: 
     return tuple(found)
 
 
-def _content_off(run: RunDraft, events: Sequence[Event], calls: Iterable[ToolCall]) -> bool:
+def _content_off(models: Iterable[Reading], events: Sequence[Event], calls: Iterable[ToolCall]) -> bool:
     """Something of the run could not be seen at all. Arguments and results that messages filled in
-    are not missing."""
+    are not missing. `models`: those of the run's own agents; what a sub-agent says inside a tool call
+    is not part of the conversation."""
     spoken = any(isinstance(e, AssistantMessage | UserMessage) for e in events)
-    if any(r.content == "off" for r in run.readings if r.kind == "model") or not spoken:
+    if any(r.content == "off" for r in models) or not spoken:
         return True
-    return any(call.arguments_fidelity == "absent" for call in calls)
+    return any(call.arguments_fidelity == "absent" and call.result_text is None for call in calls)
 
 
 def _fidelity(word: str, calls: Iterable[ToolCall]) -> bool:
@@ -45,7 +49,8 @@ def _fidelity(word: str, calls: Iterable[ToolCall]) -> bool:
 
 
 def _truncated(run: RunDraft, calls: Iterable[ToolCall], table: MessageTable, seen: Iterable[int]) -> bool:
-    if any(r.content == "truncated" or r.dropped > 0 for r in run.readings) or _fidelity("truncated", calls):
+    cut = any(r.content == "truncated" or r.dropped > 0 for r in run.readings if r.kind in _CONTENT)
+    if cut or _fidelity("truncated", calls):
         return True
     return any(message is not None and message.truncated for message in map(table.messages.__getitem__, seen))
 

@@ -129,7 +129,7 @@ class _Assembly:
             spans=len(run.readings),
             root_seen=run.root_seen,
             closed=self._closed.get(run.run_id),
-            gaps=gaps_of(run, events, self._table, self._story),
+            gaps=gaps_of(run, events, self._table, self._story, self._places),
             error_type=_error_of(run),
         )
 

@@ -221,6 +221,21 @@ def test_a_call_whose_arguments_stay_unknown_is_a_gap() -> None:
     assert build("c", span.readings).runs[0].gaps == ("content_off",)
 
 
+def test_a_silent_sub_agent_inside_a_call_is_no_gap() -> None:
+    span = finished()
+    helper = span.agent(1.2, 1.8, parent=span.readings[2], name="helper")
+    span.model([], [], 1.3, 1.4, parent=helper, content="off")
+    timeline = build("c", span.readings)
+    assert timeline.runs[0].gaps == ()
+    assert calls(timeline)[0].nested_calls == 0
+
+
+def test_attributes_lost_on_a_span_without_content_are_no_gap() -> None:
+    span = finished()
+    span.other("step", 0, 9, parent=span.readings[0], dropped=5)
+    assert build("c", span.readings).runs[0].gaps == ()
+
+
 def test_definitions_are_told_once_a_run_and_again_when_they_change() -> None:
     one, two = Spans("one"), Spans("two")
     pay, changed_pay = (

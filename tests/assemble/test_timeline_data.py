@@ -116,11 +116,13 @@ FORMS: list[dict[str, Any]] = [
 ]
 
 
-def records(shared: Path, name: str) -> Iterator[dict[str, Any]]:
-    """Transcripts in which only the agent has tools, spread over the whole set."""
+def records(shared: Path, name: str, user_tools: bool = True) -> Iterator[dict[str, Any]]:
+    """Transcripts spread over the whole set; `user_tools` false: only the agent has tools."""
     with gzip.open(shared / "datasets" / name / "dev.jsonl.gz", "rt", encoding="utf-8") as lines:
         every = [json.loads(line) for line in lines]
-    usable = [r for r in every if not any(m["role"] == "user" and m.get("tool_calls") for m in r["messages"])]
+    usable = [
+        r for r in every if user_tools or not any(m["role"] == "user" and m.get("tool_calls") for m in r["messages"])
+    ]
     yield from usable[:: max(1, len(usable) // RECORDS)]
 
 
@@ -175,7 +177,7 @@ def test_every_form_of_a_transcript_has_its_calls_in_order(shared: Path, name: s
 def test_every_message_of_a_transcript_is_told_once(shared: Path, dialect: str) -> None:
     module = converter(shared)
     wrong = []
-    for record in records(shared, "tau2"):
+    for record in records(shared, "tau2", user_tools=False):
         spoken = [m for m in record["messages"] if m["role"] in ("user", "assistant")]
         for form in FORMS:
             [timeline] = conversations(converted(module, record, dialect=dialect, **form))
