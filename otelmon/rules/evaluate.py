@@ -6,8 +6,10 @@ the reason), then the check, then severity, precedence between rules, and what t
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -27,12 +29,14 @@ TOOL_ANCHOR = "tool:"
 
 class Evaluation(msgspec.Struct, frozen=True):
     """What was found in one conversation. `not_evaluable` is {run id: {rule id: reason}}, `errors`
-    {rule id: times its check raised}, `suppressed` what the operator accepted, with the reasons."""
+    {rule id: times its check raised}, `raised` {rule id: what it raised first, and where}, `suppressed`
+    what the operator accepted, with the reasons."""
 
     findings: list[Finding]
     not_evaluable: dict[str, dict[str, str]]
     errors: dict[str, int]
     suppressed: list[Suppressed] = []
+    raised: dict[str, str] = {}
 
 
 class _Hit(msgspec.Struct, frozen=True):
@@ -58,6 +62,7 @@ def evaluate(
     over = {run.run_id for run in view.runs if run.closed} if closed_runs is None else closed_runs
     not_evaluable: dict[str, dict[str, str]] = {}
     errors: dict[str, int] = {}
+    raised: dict[str, str] = {}
     hits: list[_Hit] = []
     for rule in _sequence(rules):
         for kind, function in rule.check.functions.items():
@@ -70,10 +75,10 @@ def evaluate(
                     continue
                 subject = view.run_of(event) if kind == "run" else event
                 ask = partial(run_check, function, subject, view, rule.params)
-                hits.extend(_ask(rule, ask, _Conversation(view, event), errors))
+                hits.extend(_ask(rule, ask, _Conversation(view, event), errors, raised))
     hits.sort(key=lambda hit: (hit.finding.event_time_unix_nano, hit.evidence.anchor, hit.rule.id))
     kept, suppressed = split(_unique(_preferred(hits)), suppress)
-    return Evaluation(kept, not_evaluable, errors, suppressed)
+    return Evaluation(kept, not_evaluable, errors, suppressed, raised)
 
 
 def evaluate_effects(
@@ -81,17 +86,19 @@ def evaluate_effects(
     entries: Sequence[EffectEntry],
     suppress: Sequence[Suppression] = (),
     errors: dict[str, int] | None = None,
+    raised: dict[str, str] | None = None,
 ) -> list[Finding]:
     """The ledger's rules over the history of one effect key, sorted by (start time, anchor).
-    `errors`, when given, counts checks that raised, by rule id."""
+    `errors` and `raised`, when given, are filled as those of Evaluation."""
     counted: dict[str, int] = {} if errors is None else errors
+    said: dict[str, str] = {} if raised is None else raised
     hits: list[_Hit] = []
     history = tuple(entries)
     for rule in _sequence(rules):
         function = rule.check.functions.get("effect")
         if function is not None:
             ask = partial(run_check, function, history, rule.params)
-            hits.extend(_ask(rule, ask, _History(history), counted))
+            hits.extend(_ask(rule, ask, _History(history), counted, said))
     return split(_unique(_preferred(hits)), suppress)[0]
 
 
@@ -119,14 +126,26 @@ def _anchors(kind: On, rule: Rule, view: View, over: set[str]) -> Iterator[Event
 
 
 def _ask(
-    rule: Rule, ask: Callable[[], list[Evidence]], place: _Conversation | _History, errors: dict[str, int]
+    rule: Rule,
+    ask: Callable[[], list[Evidence]],
+    place: _Conversation | _History,
+    errors: dict[str, int],
+    raised: dict[str, str],
 ) -> list[_Hit]:
     """The check's evidence as hits. Whatever it raises is counted for the rule and goes no further."""
     try:
         return [_Hit(rule, evidence, place.finding(rule, evidence)) for evidence in ask()]
-    except Exception:  # noqa: BLE001 - a check may be a plug-in; the stream goes on
+    except Exception as error:  # noqa: BLE001 - a check may be a plug-in; the stream goes on
         errors[rule.id] = errors.get(rule.id, 0) + 1
+        raised.setdefault(rule.id, _said(error))
         return []
+
+
+def _said(error: Exception) -> str:
+    """What was raised, and the last place in code it came through."""
+    frames = traceback.extract_tb(error.__traceback__)
+    where = f" at {Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else ""
+    return f"{type(error).__name__}: {error}{where}"
 
 
 class _Conversation:

@@ -252,6 +252,9 @@ def test_evidence_that_points_at_nothing_is_an_error_of_the_check() -> None:
 
     result = evaluate([rule(lost)], view(PAY))
     assert (result.findings, result.errors) == ([], {"example": 1})
+    assert result.raised["example"].startswith(
+        "LookupError: evidence points at nowhere, which is not in the conversation at evaluate.py:"
+    )
 
 
 def test_evidence_may_point_at_another_event_than_the_one_asked_about() -> None:

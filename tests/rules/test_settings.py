@@ -155,6 +155,19 @@ def test_a_mistake_elsewhere_is_told_with_the_name(env: dict[str, str], cli: dic
     assert messages(None, env, cli) == [expected]
 
 
+def test_a_door_can_be_turned_off() -> None:
+    assert load_settings(None, {"OTELMON_RECEIVE__GRPC": ""}, {"receive.http": ""}).config.receive.grpc == ""
+
+
+def test_a_door_that_others_can_reach_needs_a_token_and_tls() -> None:
+    env = {"OTELMON_RECEIVE__TOKEN": "t", "OTELMON_RECEIVE__TLS_CERT": "c.pem", "OTELMON_RECEIVE__TLS_KEY": "k.pem"}
+    config = load_settings(None, env, {"receive.http": "0.0.0.0:4318", "web.listen": ":80", "web.token": "t"}).config
+    assert config.receive.http == "0.0.0.0:4318"
+    for name in env:
+        rest = {key: value for key, value in env.items() if key != name}
+        assert len(messages(None, rest, {"receive.http": "0.0.0.0:4318"})) == 1
+
+
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:
     assert messages(tmp_path / "no.toml") == [
         "no.toml: can not be read (No such file or directory); give a readable file"
