@@ -155,6 +155,16 @@ def test_a_mistake_elsewhere_is_told_with_the_name(env: dict[str, str], cli: dic
     assert messages(None, env, cli) == [expected]
 
 
+def test_every_field_a_suppression_may_name() -> None:
+    text = '[{"rule": "*", "where": {"agent": "a", "tool": "t", "environment": "e", "service": "s"}, "reason": "r", "expires": "2027-01-01"}]'
+    (found,) = load_settings(None, {"OTELMON_SUPPRESS": text}, {}).config.suppress
+    assert set(found.where) == {"agent", "tool", "environment", "service"}
+
+
+def test_the_largest_port_is_one() -> None:
+    assert load_settings(None, {}, {"web.listen": "127.0.0.1:65535"}).config.web.listen == "127.0.0.1:65535"
+
+
 def test_a_door_can_be_turned_off() -> None:
     assert load_settings(None, {"OTELMON_RECEIVE__GRPC": ""}, {"receive.http": ""}).config.receive.grpc == ""
 
