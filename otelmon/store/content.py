@@ -56,7 +56,8 @@ class Contents:
                 connection, "SELECT hash FROM contents WHERE hash IN (SELECT unnest(?::VARCHAR[]))", self._texts
             )
         }
-        rows = [(key, len(data), compress(data)) for key, data in self._texts.items() if key not in known]
+        fresh = [(key, data, compress(data)) for key, data in self._texts.items() if key not in known]
+        rows = [(key, len(data), len(compressed), compressed) for key, data, compressed in fresh]
         append(connection, "contents", rows)
 
 

@@ -5,7 +5,7 @@ Every function takes a cursor of `Database.read()`: several calls on one cursor 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 import msgspec
@@ -91,8 +91,10 @@ def findings(
     }  # fmt: skip
     details = [_finding(row) for row in cursor.execute(sql("read.findings"), parameters).fetchall()]
     spans = sorted({span_id for detail in details for span_id in detail.finding.span_ids})
-    calls = _calls(cursor, cursor.execute(sql("read.calls_of_spans"), [spans]).fetchall()) if spans else []
-    return tuple(msgspec.structs.replace(detail, calls=_calls_of(detail, calls)) for detail in details)
+    by_span: dict[str, list[CallDetail]] = {}
+    for item in _calls(cursor, cursor.execute(sql("read.calls_of_spans"), [spans]).fetchall()) if spans else ():
+        by_span.setdefault(item.call.span_id, []).append(item)
+    return tuple(msgspec.structs.replace(detail, calls=_calls_of(detail, by_span)) for detail in details)
 
 
 def run(cursor: DuckDBPyConnection, run_id: str) -> RunDetail | None:
@@ -213,14 +215,25 @@ def _finding(row: Sequence[Any]) -> FindingDetail:
     )
 
 
-def _calls_of(detail: FindingDetail, calls: Sequence[CallDetail]) -> tuple[CallDetail, ...]:
-    """Calls that only message history shows share the span of the message: of these, the tool's own."""
+def _calls_of(detail: FindingDetail, by_span: Mapping[str, Sequence[CallDetail]]) -> tuple[CallDetail, ...]:
+    """The calls a finding points at. Span ids are unique within a trace only, so a call of another
+    trace counts when the evidence names it, or when it is the same act (tool and arguments) as one that counts.
+    Calls that only message history shows share the message's span: of these, the tool's own."""
     found = detail.finding
-    return tuple(
+    named = {part.get("anchor") for part in found.evidence.values() if isinstance(part, dict)}
+    pointed = [
         item
-        for item in calls
-        if item.call.span_id in found.span_ids and not (item.call.derived and item.call.tool_name != found.tool_name)
-    )
+        for span_id in dict.fromkeys(found.span_ids)
+        for item in by_span.get(span_id, ())
+        if not (item.call.derived and item.call.tool_name != found.tool_name)
+    ]
+    acts = [_act(item) for item in pointed if item.call.trace_id == found.trace_id or item.call.key in named]
+    counted = [item for item in pointed if _act(item) in acts]
+    return tuple(sorted(counted, key=lambda item: (item.call.start_time_unix_nano, item.call.position, item.call.key)))
+
+
+def _act(item: CallDetail) -> tuple[str, Any]:
+    return item.call.tool_name, item.call.arguments
 
 
 def _calls(cursor: DuckDBPyConnection, rows: Sequence[Sequence[Any]]) -> list[CallDetail]:

@@ -35,7 +35,7 @@ class Retention:
         if self._aged_at is None or now - self._aged_at >= AGE_EVERY:
             self._aged_at = now
             removed += remove_before(self._database, now - int(self._config.retention_days * DAY))
-        size = used_bytes(self._database)
+        size = live_bytes(self._database)
         if size > self._config.max_bytes:
             removed += self._shrink(1 - AIM * self._config.max_bytes / size)
         return removed
@@ -46,8 +46,12 @@ class Retention:
         return remove_before(self._database, row[0] + 1) if row and row[0] is not None else 0
 
 
-def used_bytes(database: Database) -> int:
-    """Bytes of the file that hold something (a file never gets shorter by itself)."""
+def live_bytes(database: Database) -> int:
+    """Bytes that the rows need, estimated from their number and the stored size of long content.
+
+    Not the size of the file: DuckDB gives space back by row groups (122,880 rows), and a limit held against
+    the file would take ever more rows without making it smaller.
+    """
     with database.read() as cursor:
         row = cursor.execute(sql("retention.size")).fetchone()
     return int(row[0]) if row else 0

@@ -134,7 +134,8 @@ def _fresh_rows(item: SpanMessage, known: dict[tuple[str, str], set[str]], tally
 
 def _payload(item: SpanMessage) -> Row:
     message = item.message
+    data = compress(message.value)
     return (
         message.topic, message.partition, message.offset, message.time_unix_nano,
-        len(item.spans), len(message.value), item.encoding, compress(message.value),
+        len(item.spans), len(message.value), len(data), item.encoding, data,
     )  # fmt: skip

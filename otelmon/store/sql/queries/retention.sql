@@ -3,7 +3,12 @@ CREATE OR REPLACE TEMP TABLE leaving AS
 SELECT run_id, trace_id FROM runs WHERE last_received_unix_nano < ?
 
 -- name: size
-SELECT block_size * used_blocks FROM pragma_database_size()
+SELECT coalesce((SELECT sum(bytes_stored) FROM payloads), 0)
+     + coalesce((SELECT sum(bytes_stored) FROM contents), 0)
+     + 150 * (SELECT count(*) FROM spans)
+     + 600 * (SELECT count(*) FROM tool_calls)
+     + 200 * (SELECT count(*) FROM messages)
+     + 1500 * (SELECT count(*) FROM findings)
 
 -- name: cutoff
 SELECT quantile_disc(received_unix_nano, ?) FROM payloads

@@ -9,6 +9,7 @@ CREATE TABLE payloads (
     received_unix_nano BIGINT NOT NULL,
     spans INTEGER NOT NULL,
     bytes_raw BIGINT NOT NULL,
+    bytes_stored BIGINT NOT NULL,
     encoding VARCHAR NOT NULL,
     data BLOB NOT NULL
 );
@@ -38,6 +39,7 @@ CREATE TABLE spans (
 CREATE TABLE contents (
     hash VARCHAR NOT NULL,
     bytes_raw BIGINT NOT NULL,
+    bytes_stored BIGINT NOT NULL,
     data BLOB NOT NULL
 );
 
