@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from otelmon.vocabulary.errors import UNREACHABLE, OtelmonError, Problem
+from otelmon.vocabulary.errors import OtelmonError, Problem, UnreachableError
 
 
-class BackpressureError(OtelmonError):
+class BackpressureError(UnreachableError):
     """Nothing of this publish was acknowledged; the same messages may be published again later."""
 
-    exit_code = UNREACHABLE
     retriable = True
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from math import ceil
 from typing import Any
 
@@ -74,6 +75,8 @@ class KafkaConsumerMember:
         self._revoked = revoked
         self._owned: set[tuple[str, int]] = set()
         self._fresh: set[Any] = set()
+        self._next: dict[tuple[str, int], int] = {}
+        self._lags: dict[tuple[str, int], int] = {}
         self._joining = True
         self._revoking = False
         self._closed = False
@@ -91,6 +94,7 @@ class KafkaConsumerMember:
                 batches = self._consumer.poll(timeout_ms=ceil(wait * 1000), max_records=max_messages)
                 self._start_fresh(batches)
                 batches = {part: records for part, records in batches.items() if tuple(part) in self._owned}
+                self._measure(batches)
             except kafka_errors.KafkaError as error:
                 self._survive(error)
                 time.sleep(min(_BACKOFF_SECONDS, left))
@@ -122,16 +126,8 @@ class KafkaConsumerMember:
             raise not_now(self._config, f"group {self._group}: not committed", error) from error
 
     def lag(self) -> dict[tuple[str, int], int]:
-        parts = [TopicPartition(*part) for part in sorted(self._owned)]
-        try:
-            ends = {part: self._consumer.highwater(part) for part in parts}
-            unknown = [part for part, end in ends.items() if end is None]
-            if unknown:
-                ends |= self._consumer.end_offsets(unknown, timeout_ms=_PATIENCE_MS)
-            at = {part: self._consumer.position(part, timeout_ms=1000) for part in parts}
-        except kafka_errors.KafkaError as error:
-            raise not_now(self._config, f"group {self._group}: lag not known", error) from error
-        return {tuple(part): max(ends[part] - (at[part] or 0), 0) for part in parts}
+        """As of the last poll, so that any thread may ask; 0 until the brokers have said where the end is."""
+        return {part: self._lags.get(part, 0) for part in tuple(self._owned)}
 
     def close(self) -> None:
         if self._closed:
@@ -163,6 +159,8 @@ class KafkaConsumerMember:
     def _tell_revoked(self, parts: Sequence[tuple[str, int]]) -> None:
         for part in parts:
             self._owned.discard(part)
+            self._next.pop(part, None)
+            self._lags.pop(part, None)
             self._revoked(*part)
 
     def _start_fresh(self, batches: dict[Any, list[Any]]) -> None:
@@ -179,6 +177,21 @@ class KafkaConsumerMember:
             for part, records in batches.items():  # the stage never saw them: they must come again
                 self._consumer.seek(part, records[0].offset)
             raise
+
+    def _measure(self, batches: dict[Any, list[Any]]) -> None:
+        for part, records in batches.items():
+            self._next[tuple(part)] = records[-1].offset + 1
+        with suppress(kafka_errors.KafkaError):  # what is not known now is known after the next poll
+            for owned in self._owned:
+                self._measure_one(owned)
+
+    def _measure_one(self, owned: tuple[str, int]) -> None:
+        part = TopicPartition(*owned)
+        end = self._consumer.highwater(part)
+        if end is not None:
+            if owned not in self._next:
+                self._next[owned] = self._consumer.position(part, timeout_ms=1000) or 0
+            self._lags[owned] = max(end - self._next[owned], 0)
 
     def _survive(self, error: Exception) -> None:
         """What the stage's own callback raised goes to the stage; brokers that are away are waited for."""

@@ -22,6 +22,11 @@ class TopicState(msgspec.Struct, frozen=True):
     created: bool
     differs: tuple[str, ...] = ()
 
+    def __str__(self) -> str:
+        if self.created:
+            return f"{self.topic}: created"
+        return f"{self.topic}: {'; '.join(self.differs) or 'as wanted'}"
+
 
 def wanted_configs(topic: str, config: KafkaConfig) -> dict[str, str]:
     """Topic settings. Times of messages are receive times, which a replay carries along: so neither age

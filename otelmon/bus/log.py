@@ -56,7 +56,17 @@ class PartitionLog:
     `losses` counts what could not be kept or found, by a closed set of words.
     """
 
-    def __init__(self, folder: Path, topic: str, partition: int, segment_bytes: int, losses: Counter[str]) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        topic: str,
+        partition: int,
+        segment_bytes: int,
+        losses: Counter[str],
+        *,
+        compacted: bool = False,
+    ) -> None:
+        self._compacted = compacted
         self.topic = topic
         self.partition = partition
         self._folder = folder
@@ -194,7 +204,8 @@ class PartitionLog:
             cursor.segment, cursor.position = segments[index + 1], 0
             return segments[index + 1]
         if cursor.offset < segments[0].base:
-            self._lost("offset_deleted", f"offset {cursor.offset} is gone; reading goes on at {segments[0].base}")
+            if not self._compacted:  # there only outdated values go
+                self._lost("offset_deleted", f"offset {cursor.offset} is gone; reading goes on at {segments[0].base}")
             cursor.offset = segments[0].base
         index = bisect_right([s.base for s in segments], cursor.offset) - 1
         cursor.segment = segments[index]

@@ -45,7 +45,10 @@ class Topic:
         self.compacted = compacted
         self.lock = threading.Lock()
         self.waiting: set[threading.Event] = set()
-        self.logs = [PartitionLog(folder / str(p), name, p, segment_bytes, losses) for p in range(partitions)]
+        self.logs = [
+            PartitionLog(folder / str(p), name, p, segment_bytes, losses, compacted=compacted)
+            for p in range(partitions)
+        ]
         self._fsync = fsync
         self._segment_bytes = segment_bytes
         self._pending: deque[_Request] = deque()

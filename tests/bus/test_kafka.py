@@ -65,6 +65,8 @@ def test_topics_are_made_once_and_differences_are_said(kafka_server: KafkaServer
             (False, ("partitions is 4, wanted 6",)),
             (True, ()),
         ]
+        assert [str(s).partition(": ")[2] for s in states] == ["partitions is 4, wanted 6"] * 2 + ["created"]
+        assert str(first.init_topics(topics[:1])[0]) == f"{topics[0]}: as wanted"
         assert second.partitions(topics[0]) == 4
     finally:
         first.close()

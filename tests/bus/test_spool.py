@@ -110,6 +110,46 @@ def test_a_damaged_shape_file_is_named(tmp_path: Path) -> None:
         SpoolBus(tmp_path, SMALL)
 
 
+@pytest.fixture
+def synced(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Topics whose files were synced, in order; the syncs still happen."""
+    seen: list[str] = []
+    real = os.fdatasync
+
+    def spy(fd: int) -> None:
+        seen.append(Path(os.readlink(f"/proc/self/fd/{fd}")).parent.parent.name)
+        real(fd)
+
+    monkeypatch.setattr(os, "fdatasync", spy)
+    return seen
+
+
+def test_spans_are_synced_before_they_are_acknowledged(tmp_path: Path, synced: list[str]) -> None:
+    with opened(tmp_path) as bus:
+        bus.publish(SPANS, [message("k")])
+        assert synced == [SPANS]
+        bus.publish(READINGS, [message("k")])
+        assert synced == [SPANS]
+
+
+def test_results_are_synced_before_the_commit_that_rests_on_them(tmp_path: Path, synced: list[str]) -> None:
+    with opened(tmp_path) as bus:
+        consumer = subscribe(bus, SPANS, "g")
+        bus.publish(READINGS, [message("k")])
+        bus.publish(MEMORY, [message("k")])
+        synced.clear()
+        consumer.commit({(SPANS, 0): 1})
+        assert sorted(synced[:-1]) == [MEMORY, READINGS]
+        assert synced[-1] == "_groups"
+
+
+def test_syncing_can_be_turned_off(tmp_path: Path, synced: list[str]) -> None:
+    with opened(tmp_path, SpoolConfig(fsync=False, min_free_bytes=0)) as bus:
+        bus.publish(SPANS, [message("k")])
+        subscribe(bus, SPANS, "g").commit({(SPANS, 0): 1})
+        assert synced == []
+
+
 def test_a_folder_that_can_not_be_made_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(UnreachableError, match="can not be opened") as caught:
@@ -253,6 +293,16 @@ def test_compacted_topics_stay_small_and_keep_every_key(tmp_path: Path) -> None:
         assert bus.latest(MEMORY, 0) == wanted
     with opened(tmp_path) as bus:
         assert bus.latest(MEMORY, 0) == wanted
+
+
+def test_a_reader_of_a_compacted_topic_misses_only_what_is_outdated(tmp_path: Path) -> None:
+    with opened(tmp_path) as bus:
+        consumer = subscribe(bus, MEMORY, "g")
+        for number in range(500):
+            bus.publish(MEMORY, [message(f"k{number % 5}", b"%d" % number * 100)])
+        newest = {m.key: m.value for m in consumer.poll(0.0)}
+        assert newest == bus.latest(MEMORY, 0)
+        assert not bus.losses
 
 
 def test_commits_stay_small_too(tmp_path: Path) -> None:
