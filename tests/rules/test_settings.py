@@ -161,6 +161,11 @@ def test_every_field_a_suppression_may_name() -> None:
     assert set(found.where) == {"agent", "tool", "environment", "service"}
 
 
+def test_some_limits_may_be_nothing_at_all() -> None:
+    config = load_settings(None, {}, {"store.batch_seconds": 0, "spool.min_free_bytes": 0}).config
+    assert (config.store.batch_seconds, config.spool.min_free_bytes) == (0.0, 0)
+
+
 def test_the_largest_port_is_one() -> None:
     assert load_settings(None, {}, {"web.listen": "127.0.0.1:65535"}).config.web.listen == "127.0.0.1:65535"
 
