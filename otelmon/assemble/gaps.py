@@ -27,7 +27,7 @@ def gaps_of(
     seen = _seen(run.readings, table)
     if _truncated(run, calls, table, seen):
         found.append("truncated")
-    if _prior_turns_unseen(run, table, seen, run.run_id in story.unasked, bool(story.users)):
+    if _prior_turns_unseen(run, table, seen, run.run_id in story.unasked, story):
         found.append("prior_turns_unseen")
     if not run.root_seen or not any(isinstance(e, AssistantMessage) and e.final for e in events):
         found.append("incomplete_run")
@@ -55,13 +55,14 @@ def _truncated(run: RunDraft, calls: Iterable[ToolCall], table: MessageTable, se
     return any(message is not None and message.truncated for message in map(table.messages.__getitem__, seen))
 
 
-def _prior_turns_unseen(run: RunDraft, table: MessageTable, seen: set[int], unanswered: bool, asked: bool) -> bool:
+def _prior_turns_unseen(run: RunDraft, table: MessageTable, seen: set[int], unanswered: bool, story: Story) -> bool:
     """The history does not reach the first turn: messages are missing, a result stands without its
-    request, or nobody is known to have asked for anything."""
-    if not asked or unanswered or not table.missing.isdisjoint(seen):
+    request, nobody is known to have asked for anything, or neither the run nor the conversation
+    begins with a whole history."""
+    if not story.users or unanswered or not table.missing.isdisjoint(seen):
         return True
     saw = [r for r in run.readings if r.kind == "model" and r.input]
-    return bool(saw) and not any(r.history_complete for r in saw)
+    return bool(saw) and not story.from_start and not any(r.history_complete for r in saw)
 
 
 def _seen(readings: Iterable[Reading], table: MessageTable) -> set[int]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 import msgspec
+from msgspec.structs import replace
 
 from otelmon.assemble.history import preferred
 from otelmon.assemble.runs import SpanKey, span_order
@@ -60,8 +61,10 @@ class MessageTable:
         for reading in readings:
             for message in reading.messages:
                 known = by_digest.get(message.digest)
-                same = known is None or known == message
-                by_digest[message.digest] = message if same or known is None else preferred(known, message)
+                if known is None:
+                    by_digest[message.digest] = message
+                elif known is not message and known != message:
+                    by_digest[message.digest] = combined(known, message)
         self.messages: list[Message | None] = list(by_digest.values())
         self.system = {number for number, message in enumerate(by_digest.values()) if message.role == "system"}
         self.missing: set[int] = set()
@@ -89,6 +92,28 @@ class MessageTable:
             self._keys.append(number)
             self.missing.add(number)
         return number
+
+
+def combined(one: Message, other: Message) -> Message:
+    """Two messages of one digest: where they disagree on which tool a result is of, or on whether it
+    is an error, nothing is known of that. Commutative and associative."""
+    if len(one.responses) != len(other.responses):
+        return preferred(one, other)
+    pairs = list(zip(one.responses, other.responses, strict=True))
+    kept = preferred(_bare(one), _bare(other))
+    responses = tuple(
+        replace(
+            response,
+            tool_name=a.tool_name if a.tool_name == b.tool_name else None,
+            is_error=a.is_error if a.is_error == b.is_error else None,
+        )
+        for response, (a, b) in zip(kept.responses, pairs, strict=True)
+    )
+    return replace(kept, responses=responses)
+
+
+def _bare(message: Message) -> Message:
+    return replace(message, responses=tuple(replace(r, tool_name=None, is_error=None) for r in message.responses))
 
 
 def _content(message: Message) -> object:

@@ -51,6 +51,7 @@ class Story:
         self.items: list[Item] = []
         self.unasked: set[str] = set()  # runs that saw a result of a call nobody was seen to ask for
         self.users = 0
+        self.from_start = False  # the first model span of the conversation saw a whole history
         self.slots = SlotTable()
 
     # -- what a span saw -------------------------------------------------------------------------

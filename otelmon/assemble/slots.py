@@ -123,13 +123,16 @@ class SlotTable:
             if answered is not None:
                 return answered
         known = response.tool_call_id in self._by_id if response.tool_call_id else False
-        return _by_name_or_place(slots[group.first_open :], response, known)
+        free = [s for s in slots[group.first_open :] if s.response is None and not (s.request.tool_call_id and known)]
+        return _by_name_or_place(slots, free, response.tool_name)
 
 
-def _by_name_or_place(slots: list[Slot], response: ToolResponse, known: bool) -> Slot | None:
-    """`known`: another request has the response's id. An id that no request has is another spelling
-    (an item id for a call id) and says nothing."""
-    free = [s for s in slots if s.response is None and not (s.request.tool_call_id and known)]
-    if response.tool_name:
-        return next((s for s in free if s.request.tool_name == response.tool_name), None)
+def _by_name_or_place(slots: list[Slot], free: list[Slot], name: str | None) -> Slot | None:
+    """By name, where the batch has such a request at all; else by position. Results of one text are
+    one message whatever tools they come from, so a name may have been used up."""
+    if name:
+        named = [s for s in slots if s.request.tool_name == name]
+        if not named:
+            return None
+        free = [s for s in named if s.response is None and s in free] or free
     return free[0] if free else None

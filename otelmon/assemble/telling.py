@@ -43,6 +43,8 @@ def tell(story: Story, table: MessageTable, places: Mapping[SpanKey, Place], run
     steps = [(v.reading.start_time_unix_nano, _SAW, v.reading.trace_id, v.reading.span_id, v) for v in views]
     steps += [(_end(v.reading), _SAID, v.reading.trace_id, v.reading.span_id, v) for v in views if v.said.exact]
     steps.sort(key=lambda step: step[:4])
+    first = next((v.reading for *_, v in steps if v.reading.kind == "model" and v.reading.input), None)
+    story.from_start = first is not None and first.history_complete
     teller = _Teller(story, table)
     for _, phase, _, _, view in steps:
         if phase == _SAW:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from otelmon.assemble.timeline import build
 from otelmon.vocabulary.reading import RequestedCall
 from tests.assemble.builders import Spans, assistant, call, calls, response, said, story, user
@@ -139,6 +141,43 @@ def test_responses_with_names_answer_by_name() -> None:
     span.model([hi], [ask], 0, 1)
     span.model([hi, ask, response("two", None, "b"), response("one", None, "a")], [assistant("Both.")], 2, 3)
     assert [(c.tool_name, c.result_text) for c in calls(build("c", span.readings))] == [("a", "one"), ("b", "two")]
+
+
+def test_equal_results_of_several_tools_answer_them_all() -> None:
+    span = Spans()
+    hi, ask = user("both"), assistant(call("a", None, x=1), call("b", None, x=2), call("c", None, x=3))
+    one = response("{}", None, "b")
+    span.model([hi], [ask], 0, 1)
+    span.model([hi, ask, one, one, one], [assistant("Nothing.")], 2, 3)
+    assert [(c.tool_name, c.result_text) for c in calls(build("c", span.readings))] == [
+        ("a", "{}"), ("b", "{}"), ("c", "{}"),
+    ]  # fmt: skip
+
+
+def test_one_text_from_different_tools_is_not_taken_for_either() -> None:
+    span = Spans()
+    hi, a, b = user("both"), assistant(call("a", None, x=1)), assistant(call("b", None, x=1))
+    of_a = response("None", None, "a", is_error=True)
+    of_b = msgspec.structs.replace(response("None", None, "b"), digest=of_a.digest)
+    span.model([hi], [a], 0, 1)
+    span.model([hi, a, of_a], [b], 2, 3)
+    third = span.model([hi, a, of_a, b, of_b], [assistant("Both.")], 4, 5)
+    told = [*span.readings[:2], msgspec.structs.replace(third, messages=(*third.messages, of_b, of_a))]
+    for readings in (told, told[::-1]):
+        found = calls(build("c", readings))
+        assert [(c.tool_name, c.result_text, c.outcome) for c in found] == [
+            ("a", "None", "succeeded"), ("b", "None", "succeeded"),
+        ]  # fmt: skip
+
+
+def test_a_result_of_a_tool_that_was_not_asked_for_answers_nothing() -> None:
+    span = Spans()
+    hi, ask = user("both"), assistant(call("a", None, x=1))
+    span.model([hi], [ask], 0, 1)
+    span.model([hi, ask, response("other", None, "z")], [assistant("Nothing.")], 2, 3)
+    timeline = build("c", span.readings)
+    assert calls(timeline) == []
+    assert "context other" in story(timeline)
 
 
 def test_what_a_span_shows_is_not_replaced_by_messages() -> None:

@@ -221,6 +221,19 @@ def test_a_call_whose_arguments_stay_unknown_is_a_gap() -> None:
     assert build("c", span.readings).runs[0].gaps == ("content_off",)
 
 
+def test_turns_whose_history_the_provider_keeps_are_complete_when_the_first_turn_is() -> None:
+    span, later = finished(), Spans("later")
+    root = later.agent(20, 29)
+    ask = assistant(call("read", "r1", id="A"))
+    later.model([user("and A?")], [ask], 20, 21, parent=root, history_complete=False)
+    later.tool("read", 21, 22, parent=root, call_id="r1", id="A")
+    later.model([response("it is 1", "r1")], [assistant("It is 1.")], 22, 23, parent=root, history_complete=False)
+    timeline = build("c", span.readings + later.readings)
+    assert [run.gaps for run in timeline.runs] == [(), ()]
+    assert [(c.tool_call_id, c.turn, c.result_text) for c in calls(timeline)][1] == ("r1", 2, "it is 1")
+    assert build("c", later.readings).runs[0].gaps == ("prior_turns_unseen",)
+
+
 def test_a_silent_sub_agent_inside_a_call_is_no_gap() -> None:
     span = finished()
     helper = span.agent(1.2, 1.8, parent=span.readings[2], name="helper")
