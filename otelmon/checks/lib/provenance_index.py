@@ -42,6 +42,7 @@ class Index:
         self.dates: dict[str, Place] = {}
         self.month_days: dict[str, Place] = {}
         self.months: dict[int, Place] = {}
+        self.month_years: dict[str, Place] = {}
         self.days: dict[int, Place] = {}
         self.years: dict[int, Place] = {}
         self.weekdays: dict[int, Place] = {}
@@ -107,7 +108,7 @@ class Index:
 
 
 _FIELDS = (
-    "words", "bare", "numbers", "percents", "dates", "month_days", "months", "days", "years", "weekdays",
+    "words", "bare", "numbers", "percents", "dates", "month_days", "months", "month_years", "days", "years", "weekdays",
     "relative", "spans",
 )  # fmt: skip
 

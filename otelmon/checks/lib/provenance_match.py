@@ -195,7 +195,9 @@ def _from_parts(day: date, today: date, index: Index) -> Found | None:
         return _hit(index.month_days[key], "year resolved", day.year in index.years)
     if day.day in index.days and (day.month in index.months or abs((day - today).days) <= 62):
         return _hit(index.days[day.day], "month and year resolved", False)
-    if day.month in index.months and (day.year in index.years or day.day == 1 or _last_of_month(day)):
+    if day.isoformat()[:7] in index.month_years:
+        return _hit(index.month_years[day.isoformat()[:7]], "day within a stated month", False)
+    if day.month in index.months and (day.day == 1 or _last_of_month(day)):
         return _hit(index.months[day.month], "day within a stated month", False)
     return None
 

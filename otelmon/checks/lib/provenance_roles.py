@@ -21,6 +21,7 @@ _WORDS: dict[str, frozenset[str]] = {
     for role, words in tomllib.loads((files("otelmon.checks") / "data" / "roles.toml").read_text("utf-8")).items()
 }
 _NAME_PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[^\W\d_A-Z]+|\d+")
+_PLURAL = re.compile(r"^\w+[^suiow]s$")
 _UUID = re.compile(r"[0-9a-f]{8}-?(?:[0-9a-f]{4}-?){3}[0-9a-f]{12}", re.IGNORECASE)
 _ID_SHAPE = re.compile(r"(?=\S*\d)[#]?[\w\-.:#/]{2,80}")
 _CODE_SHAPE = re.compile(r"(?=(?:\S*\d){3})#?(?:[^\W\d_]{0,12}[-_#]?)?(?=\S*\d)[\w\-]{3,64}")
@@ -46,7 +47,7 @@ def leaves(value: Any, path: str = "", key: str = "") -> Iterator[tuple[str, str
 def name_words(name: str) -> list[str]:
     """The words of an argument's name, lower case, plurals reduced: `orderIds` -> order, id."""
     parts = [part.lower() for part in _NAME_PART.findall(name)]
-    return [part[:-1] if len(part) > 3 and part.endswith("s") and not part.endswith("ss") else part for part in parts]
+    return [part[:-1] if _PLURAL.search(part) else part for part in parts]
 
 
 def schema_at(schema: dict[str, Any] | None, path: str) -> dict[str, Any]:

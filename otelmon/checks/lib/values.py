@@ -28,9 +28,12 @@ _CHUNK = re.compile(r"""[^\s"'`{}\[\](),;<>|=*“”‘’«»\\]+""")
 _RUN = re.compile(r"[^\W_]+")
 _PIECES = re.compile(r"[:/?&@]+")
 _NUMBER = re.compile(r"(?<![\w.])(\d+(?:[.,'\u00a0 ]\d{3})*(?:[.,]\d+)?)(?:\s?([kKmM])(?![\w]))?(\s?%)?")
+_GROUPING = re.compile(r"[,'\u00a0 ]")
+_AMERICAN = re.compile(r"\d+(?:\.\d+)?|\d{1,3}(?:[,'\u00a0 ]\d{3})+(?:\.\d+)?")
+_EUROPEAN = re.compile(r"\d+,\d+|\d{1,3}(?:[.'\u00a0 ]\d{3}){2,}|\d{1,3}(?:[.'\u00a0 ]\d{3})+(?:,\d+)?")
 _DIGIT_GROUPS = re.compile(r"\+?\d(?:[\s\-./()]{0,2}\d){4,}")
 _SPELLED = re.compile(r"(?<!\w)\w(?:[\s\-,.]{1,2}\w(?!\w)){3,}")
-_PREFIXED = re.compile(r"(?<!\w)([^\W\d_]{1,4})[ #]{1,2}(\d{2,})(?!\w)")
+_PREFIXED = re.compile(r"(?<!\w)([^\W\d_]{1,4})[ #]{1,2}(\d[\w\-]{1,20})(?!\w)")
 _ISO = re.compile(r"(?<!\d)(\d{4})[-/.](\d{1,2})[-/.](\d{1,2})(?!\d)")
 _DMY = re.compile(r"(?<!\d)(\d{1,2})[/.\-](\d{1,2})[/.\-](\d{4}|\d{2})(?!\d)")
 _MONTH_NAME = "|".join(sorted(map(re.escape, _MONTHS), key=len, reverse=True))
@@ -40,6 +43,7 @@ _MONTH_DAY = re.compile(
 _DAY_MONTH = re.compile(
     rf"(?<!\d)(\d{{1,2}})(?:st|nd|rd|th|\.|º)?\s+(?:of\s+|de\s+|del\s+)?({_MONTH_NAME})(?!\w)\.?(?:,?\s+(?:of\s+|de\s+|del\s+)?(\d{{4}}))?"
 )
+_MONTH_YEAR = re.compile(rf"(?<!\w)({_MONTH_NAME})\.?,?\s+(?:of\s+|de\s+|del\s+)?(\d{{4}})(?!\d)")
 _MONTH_ONLY = re.compile(rf"(?<!\w)({_MONTH_NAME})(?!\w)")
 _ORDINAL = re.compile(r"(?<!\d)(\d{1,2})(?:st|nd|rd|th)(?!\w)")
 _RANGE = re.compile(rf"(?<!\w)({_MONTH_NAME})\.?\s+\d{{1,2}}(?:st|nd|rd|th)?\s*(?:-|–|to|and|or)\s*(\d{{1,2}})(?!\d)")
@@ -55,7 +59,7 @@ class Atoms(msgspec.Struct, frozen=True):
 
     `words`: compact forms (lower case letters and digits) of chunks and their parts; `bare`: chunks
     that are digits alone, without leading zeros; `numbers` canonical decimal text; `percents` the
-    same, of percentages; `dates` ISO text of full dates; `month_days` "MM-DD"; `days` of a month
+    same, of percentages; `dates` ISO text of full dates; `month_days` "MM-DD"; `month_years` "YYYY-MM"; `days` of a month
     named without one; `weekdays` 0 Monday; `relative` offsets from today in days.
     """
 
@@ -66,6 +70,7 @@ class Atoms(msgspec.Struct, frozen=True):
     dates: frozenset[str] = frozenset()
     month_days: frozenset[str] = frozenset()
     months: frozenset[int] = frozenset()
+    month_years: frozenset[str] = frozenset()
     days: frozenset[int] = frozenset()
     years: frozenset[int] = frozenset()
     weekdays: frozenset[int] = frozenset()
@@ -104,8 +109,11 @@ def to_decimal(value: object) -> Decimal | None:
     if not isinstance(value, str) or len(value) > 40:
         return None
     text = re.sub(r"^[^\d\-+.]{0,4}|[^\d]{0,4}$", "", value.strip())
-    forms = sorted(number_forms(text)) if re.fullmatch(r"[\d.,'\u00a0 +-]+", text) else []
-    return Decimal(forms[0]) if len(forms) == 1 else _decimal(text)
+    if re.fullmatch(r"[\d.,'\u00a0 ]+", text):
+        forms = number_forms(text)
+        plain = decimal_text(_decimal(_GROUPING.sub("", text)) or Decimal(0))
+        return Decimal(plain if plain in forms else min(forms)) if forms else None
+    return _decimal(text)
 
 
 def _decimal(text: str) -> Decimal | None:
@@ -118,10 +126,11 @@ def _decimal(text: str) -> Decimal | None:
 
 def number_forms(text: str) -> set[str]:
     """All numbers a written number can mean: `1,234` is 1234 and 1.234; `1.234,50` is 1234.5."""
-    digits = text.strip().lstrip("+")
-    plain = re.sub(r"[,'\u00a0 ]", "", digits)
-    european = re.sub(r"[.'\u00a0 ]", "", digits).replace(",", ".")
-    found = {_decimal(plain), _decimal(european) if "," in digits or digits.count(".") > 1 else None}
+    found: set[Decimal | None] = set()
+    if _AMERICAN.fullmatch(text):
+        found.add(_decimal(_GROUPING.sub("", text)))
+    if _EUROPEAN.fullmatch(text):
+        found.add(_decimal(re.sub(r"[.'\u00a0 ]", "", text).replace(",", ".")))
     return {decimal_text(number) for number in found if number is not None}
 
 
@@ -168,6 +177,7 @@ def _read(text: str) -> Atoms:
         dates=frozenset(dates),
         month_days=frozenset(month_days),
         months=frozenset(_MONTHS[m] for m in _MONTH_ONLY.findall(folded)),
+        month_years=frozenset(f"{year}-{_MONTHS[name]:02d}" for name, year in _MONTH_YEAR.findall(folded)),
         days=frozenset(int(d) for d in _ORDINAL.findall(folded) if 1 <= int(d) <= 31),
         years=frozenset(int(y) for y in _YEAR.findall(folded)),
         weekdays=frozenset(_WEEKDAYS[t] for t in tokens & _WEEKDAYS.keys()),
