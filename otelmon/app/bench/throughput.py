@@ -25,7 +25,7 @@ from otelmon.vocabulary.errors import Problem, UnreachableError
 
 MIXES = ("tool spans", "whole histories")
 READY_S = 30.0
-DRAIN_S = 600.0
+DRAIN_S = 300.0
 
 
 class Result(msgspec.Struct, frozen=True):

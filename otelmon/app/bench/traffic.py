@@ -36,10 +36,11 @@ class Traffic:
         request, scope = _request()
         for number, span in enumerate(made, 1):
             scope.spans.append(span)
-            if len(scope.spans) >= self._per_request or number >= total:
+            done = number >= total and not span.parent_span_id  # roots come last: only whole traces
+            if len(scope.spans) >= self._per_request or done:
                 yield request.SerializeToString(), len(scope.spans)
                 request, scope = _request()
-            if number >= total:
+            if done:
                 return
 
     def _tool_runs(self) -> Iterator[Span]:
