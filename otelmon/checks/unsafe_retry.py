@@ -56,6 +56,8 @@ def in_conversation(call: ToolCall, view: View, params: Params) -> Iterator[Evid
 
 def _ambiguous_before(call: ToolCall, view: View, params: Params) -> ToolCall | None:
     """The latest attempt at this effect with unknown outcome, unless a later one is known to have landed."""
+    if not any(c.outcome == "unknown" for c in view.same_tool_before(call)):
+        return None
     for earlier in reversed(earlier_attempts(call, view, params.similarity)):
         if earlier.outcome == "succeeded":
             return None

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 
 import msgspec
 
 from otelmon.checks.lib.effects import EffectOf, business_arguments, effect_key, effect_of, idempotency_key_of
+from otelmon.checks.lib.identity import identifying_values
 from otelmon.vocabulary.catalogue import Catalogue, Tool
 from otelmon.vocabulary.event import (
     AssistantMessage,
     Event,
     Run,
+    SystemMessage,
     Timeline,
     ToolCall,
     ToolDefinition,
@@ -46,6 +49,8 @@ class View:
         self._tools: dict[str, ToolsInForce] = {}
         self._effects: dict[str, EffectOf] = {}
         self._effect_keys: dict[str, str] = {}
+        self._business: dict[str, dict[str, object]] = {}
+        self._identifying: dict[str, tuple[str, ...]] = {}
 
     @cached_property
     def calls(self) -> tuple[ToolCall, ...]:
@@ -85,7 +90,22 @@ class View:
         return (call for call in self.calls if call.position < event.position)
 
     def user_messages(self) -> Iterator[UserMessage]:
-        return (e for e in self.events if isinstance(e, UserMessage))
+        return iter(self._user_messages)
+
+    @cached_property
+    def _user_messages(self) -> tuple[UserMessage, ...]:
+        return tuple(e for e in self.events if isinstance(e, UserMessage))
+
+    @cached_property
+    def system_messages(self) -> tuple[SystemMessage, ...]:
+        """All instructions of the conversation, in order."""
+        return tuple(e for e in self.events if isinstance(e, SystemMessage))
+
+    def latest_user_message(self, event: Event) -> UserMessage | None:
+        """What the user said last before the event."""
+        messages = self._user_messages
+        after = bisect_left(messages, event.position, key=lambda m: m.position)
+        return messages[after - 1] if after else None
 
     def final_message(self, run_id: str) -> AssistantMessage | None:
         """The last message of the run, when it asked for nothing more."""
@@ -145,7 +165,7 @@ class View:
         """What makes two writes the same effect: scope + tool + canonical business arguments."""
         found = self._effect_keys.get(call.key)
         if found is None:
-            found = self._effect_keys[call.key] = effect_key(call, self.tool(call))
+            found = self._effect_keys[call.key] = effect_key(call, self.business_arguments(call))
         return found
 
     @cached_property
@@ -166,6 +186,15 @@ class View:
         return len(self._writes_by_effect.get(self.effect_key(call), ()))
 
     @cached_property
+    def removals(self) -> tuple[ToolCall, ...]:
+        """Calls that took something away and succeeded: deletions, cancellations."""
+        return tuple(c for c in self.calls if self.removes(c))
+
+    def removes(self, call: ToolCall) -> bool:
+        """True when the call took something away and succeeded."""
+        return call.outcome == "succeeded" and _removes(self.effect(call))
+
+    @cached_property
     def _writes_by_tool(self) -> dict[str, list[ToolCall]]:
         by_tool: dict[str, list[ToolCall]] = {}
         for call in self.calls:
@@ -179,11 +208,25 @@ class View:
 
     def business_arguments(self, call: ToolCall) -> dict[str, object]:
         """The arguments that say what the effect is: all but volatile ones and the key."""
-        return business_arguments(call, self.tool(call))
+        found = self._business.get(call.key)
+        if found is None:
+            found = self._business[call.key] = business_arguments(call, self.tool(call))
+        return found
+
+    def identifying_values(self, call: ToolCall) -> tuple[str, ...]:
+        """The values of the business arguments that name a record (ids, references, accounts)."""
+        found = self._identifying.get(call.key)
+        if found is None:
+            found = self._identifying[call.key] = tuple(identifying_values(self.business_arguments(call)))
+        return found
 
     def idempotency_key(self, call: ToolCall) -> str | None:
         """The key the call was sent with: from the shim, an argument, or an HTTP header."""
         return idempotency_key_of(call, self.tool(call))
+
+
+def _removes(effect: EffectOf) -> bool:
+    return effect.effect == "destructive" and effect.repeat == "absolute"
 
 
 def _overlay(definition: ToolDefinition, operator: Sequence[Tool]) -> Tool:

@@ -6,7 +6,7 @@ import hashlib
 
 import msgspec
 
-from otelmon.checks.lib.asking import names_action, names_call, names_values, proposal_before
+from otelmon.checks.lib.asking import names_action, names_call, names_values, proposal_before, user_messages_between
 from otelmon.checks.lib.wording import agrees
 from otelmon.checks.view import View
 from otelmon.vocabulary.canonical import canonical, sha256
@@ -59,9 +59,9 @@ def _hashes(call: ToolCall) -> set[str]:
 
 
 def _user_approval(call: ToolCall, view: View) -> Approved | None:
-    for event in reversed(view.before(call)):
-        if isinstance(event, UserMessage) and agrees(event.text) and _proposed(event, call, view):
-            return Approved("conversation", "user", event.span_id)
+    for message in reversed(user_messages_between(None, call, view)):
+        if agrees(message.text) and _proposed(message, call, view):
+            return Approved("conversation", "user", message.span_id)
     return None
 
 
@@ -73,14 +73,14 @@ def _proposed(message: UserMessage, call: ToolCall, view: View) -> bool:
 
 def asked_for(call: ToolCall, view: View) -> bool:
     """True when the user asked in his own words for this action with these values."""
-    said = "\n".join(event.text for event in view.before(call) if isinstance(event, UserMessage))
+    said = "\n".join(message.text for message in user_messages_between(None, call, view))
     return names_action(said, call) and names_values(said, call, view)
 
 
 def agreed_just_now(call: ToolCall, view: View) -> bool:
     """True when the user's latest message is a yes to this kind of action, by whatever name he knows the
     record (a route, a date): enough for a rule in words, not for a policy."""
-    latest = next((e for e in reversed(view.before(call)) if isinstance(e, UserMessage)), None)
+    latest = view.latest_user_message(call)
     if latest is None or not agrees(latest.text):
         return False
     return names_action(f"{proposal_before(latest, view)}\n{latest.text}", call)

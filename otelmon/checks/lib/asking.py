@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from otelmon.checks.lib.identity import identifying_values
 from otelmon.checks.lib.state import plain_value
 from otelmon.checks.lib.verbs import action_words, name_words
 from otelmon.checks.lib.wording import agrees, asked_count, is_status_question, only_thanks, plain, says
@@ -22,7 +21,7 @@ def user_messages_between(first: ToolCall | None, second: ToolCall, view: View) 
 
 def request_text(call: ToolCall, view: View) -> str:
     """The user's latest words before the call; "" when there are none."""
-    latest = next((e for e in reversed(view.before(call)) if isinstance(e, UserMessage)), None)
+    latest = view.latest_user_message(call)
     return latest.text if latest else ""
 
 
@@ -61,7 +60,7 @@ def proposal_before(message: UserMessage, view: View) -> str:
 
 def names_values(text: str, call: ToolCall, view: View) -> bool:
     """True when the text names a value that identifies what the call is about."""
-    return any(_names(text, value) for value in identifying_values(view.business_arguments(call)))
+    return any(_names(text, value) for value in view.identifying_values(call))
 
 
 def names_action(text: str, call: ToolCall) -> bool:
@@ -72,7 +71,7 @@ def names_action(text: str, call: ToolCall) -> bool:
 
 def names_call(text: str, call: ToolCall, view: View) -> bool:
     """True when the text names the call's values, or any word of its name when it has no such values."""
-    if identifying_values(view.business_arguments(call)):
+    if view.identifying_values(call):
         return names_values(text, call, view)
     said = {w[:5] for w in name_words(text[:20_000])}
     return any(w[:5] in said for w in name_words(call.tool_name) if len(w) > 2)

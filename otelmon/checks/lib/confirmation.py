@@ -8,7 +8,7 @@ from functools import lru_cache
 from otelmon.checks.lib.verbs import name_words
 from otelmon.checks.lib.wording import says
 from otelmon.checks.view import View
-from otelmon.vocabulary.event import SystemMessage, ToolCall
+from otelmon.vocabulary.event import ToolCall
 
 _SENTENCE = re.compile(r"(?<=[.!?;])\s+|\n+")
 KINDS = ("deletion", "cancellation", "irreversible", "payment", "change")
@@ -29,9 +29,9 @@ def demand_on(call: ToolCall, view: View) -> str | None:
     kinds = _kinds_of(call, view)
     if not kinds:
         return None
-    for event in view.before(call):
-        if isinstance(event, SystemMessage):
-            for kind, sentence in demands(event.text):
+    for message in view.system_messages:
+        if message.position < call.position:
+            for kind, sentence in demands(message.text):
                 if kind in kinds:
                     return sentence
     return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -28,6 +29,7 @@ _SHELL_ARGUMENTS = ("command", "cmd", "shell_command", "commandLine", "command_l
 _SHELL_TOOLS = words("bash shell command commands terminal exec execute run cmd powershell ssh console sh")
 _METHOD_ARGUMENTS = ("method", "http_method", "httpMethod", "verb")
 _ADDRESS_ARGUMENTS = frozenset(("url", "uri", "path", "endpoint", "href", "address"))
+_TELLING = frozenset((*_SQL_ARGUMENTS, *_SHELL_ARGUMENTS, *_METHOD_ARGUMENTS))
 _EFFECTS = frozenset(("read", "write", "destructive", "external_send"))
 
 
@@ -62,6 +64,7 @@ def effect_of(call: ToolCall, tool: Tool | None, trusted: bool = False) -> Effec
     return EffectOf(found.effect, repeat, source, known=found.effect != "unknown" and source != "none")
 
 
+@lru_cache(maxsize=4096)
 def _with_hints(
     verb: VerbClass, hints: Annotations | None, span_says: str | None, trusted: bool
 ) -> tuple[VerbClass, EffectSource]:
@@ -94,7 +97,7 @@ def _hinted_effect(hints: Annotations | None) -> Effect | None:
 def _refine(call: ToolCall) -> VerbClass | None:
     """What the call itself says: a SQL text, a shell command, an HTTP method."""
     arguments = call.arguments
-    if not isinstance(arguments, dict):
+    if not isinstance(arguments, dict) or _TELLING.isdisjoint(arguments):
         return None
     named = frozenset(name_words(call.tool_name)) | frozenset(name_words(call.server or ""))
     return _by_sql(arguments, named) or _by_shell(arguments, named) or _by_method(arguments)

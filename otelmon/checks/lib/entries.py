@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from otelmon.checks.lib.asking import request_text
-from otelmon.checks.lib.identity import identifying_values
 from otelmon.checks.lib.replay import says_replayed
 from otelmon.checks.lib.sameness import comparable
 from otelmon.checks.lib.state import undone_before
@@ -48,7 +47,7 @@ def effect_entry(call: ToolCall, view: View) -> EffectEntry | None:
         request_digest=short_hash(request) if request else "",
         turn=call.turn,
         asked=max(asked_count(request, call.tool_name, arguments), 2 if says("again", request) else 1),
-        identifying=bool(identifying_values(arguments)),
+        identifying=bool(view.identifying_values(call)),
         state_changed=undone_before(call, view),
         trigger=call.trigger,
         host=call.host,

@@ -34,6 +34,8 @@ def violations(schema: dict[str, Any], value: Any) -> list[Violation]:
         raise NotEvaluableError
     found: list[Violation] = []
     try:
+        if validator.is_valid(value):
+            return found
         for error in validator.iter_errors(value):
             if len(found) >= MAX_VIOLATIONS:
                 break
@@ -44,13 +46,11 @@ def violations(schema: dict[str, Any], value: Any) -> list[Violation]:
 
 
 def _bounded(data: Any, limit: int) -> bytes:
-    if depth(data) > MAX_DEPTH:
-        raise NotEvaluableError
     try:
-        text = msgspec.json.encode(data, order="deterministic")
-    except (TypeError, ValueError) as error:
+        text = msgspec.json.encode(data)
+    except (TypeError, ValueError, RecursionError) as error:
         raise NotEvaluableError from error
-    if len(text) > limit:
+    if len(text) > limit or (text.count(b"{") + text.count(b"[") > MAX_DEPTH and depth(data) > MAX_DEPTH):
         raise NotEvaluableError
     return text
 

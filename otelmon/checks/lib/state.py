@@ -27,7 +27,7 @@ def plain_value(value: str) -> str:
 
 def record_values(call: ToolCall, view: View) -> frozenset[str]:
     """The values that say which records a call is about."""
-    values = {plain_value(v) for v in identifying_values(view.business_arguments(call))}
+    values = {plain_value(v) for v in view.identifying_values(call)}
     if view.effect(call).source == "call":  # a command or a query: the words of its text
         values |= _text_words(call.arguments)
     return frozenset(values)
@@ -71,13 +71,9 @@ def state_changed_between(first: ToolCall, second: ToolCall, view: View) -> bool
 
 def undone_before(call: ToolCall, view: View) -> bool:
     """True when this conversation removed or cancelled something of the call's record before it."""
-    about = record_values(call, view)
-    return any(_undoes(c, view) and _changes(c, call, about, view) for c in view.calls_before(call))
-
-
-def _undoes(call: ToolCall, view: View) -> bool:
-    effect = view.effect(call)
-    return effect.effect == "destructive" and effect.repeat == "absolute"
+    earlier = [c for c in view.removals if c.position < call.position]
+    about = record_values(call, view) if earlier else frozenset()
+    return any(_changes(c, call, about, view) for c in earlier)
 
 
 def _changes(call: ToolCall, repeated: ToolCall, about: frozenset[str] | set[str], view: View) -> bool:
@@ -88,7 +84,7 @@ def _changes(call: ToolCall, repeated: ToolCall, about: frozenset[str] | set[str
         return False
     if view.effect_key(call) == view.effect_key(repeated):
         return False
-    if not _undoes(call, view) and view.times_written(call) > 1:
+    if not view.removes(call) and view.times_written(call) > 1:
         return False  # a replayed sequence: it repeats as well
     return bool(about & _argument_values(call))
 

@@ -8,7 +8,6 @@ import unicodedata
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from importlib.resources import files
-from typing import Any
 
 import msgspec
 
@@ -57,13 +56,19 @@ def starts_with(kind: str, text: str) -> bool:
     return bool(_words().patterns[kind].match(plain(text).lstrip(" \t\n\"'¡¿.,!-")))
 
 
-def asked_count(text: str, tool_name: str = "", arguments: Mapping[str, Any] | None = None) -> int:
-    """How many times a text asks for one effect: 1 when it does not say, MANY for "one per ..."."""
+def asked_count(text: str, tool_name: str = "", arguments: Iterable[str] = ()) -> int:
+    """How many times a text asks for one effect: 1 when it does not say, MANY for "one per ...". A bare
+    number counts with a word of the tool's name or of its arguments' names."""
+    return _asked_count(text[:_MAX_TEXT], tool_name, tuple(arguments))
+
+
+@lru_cache(maxsize=1024)
+def _asked_count(text: str, tool_name: str, arguments: tuple[str, ...]) -> int:
     words, matched = _words(), plain(text)
     if words.patterns["each"].search(matched):
         return MANY
     tokens = re.findall(r"[a-z]+|\d+", matched)
-    things = {_stem(w) for w in (*name_words(tool_name), *(w for k in arguments or () for w in name_words(k)))}
+    things = {_stem(w) for w in (*name_words(tool_name), *(w for k in arguments for w in name_words(k)))}
     count = 1
     for i, token in enumerate(tokens):
         number = words.numbers.get(token) or (int(token) if token.isdigit() and len(token) < 3 else 0)

@@ -8,8 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from otelmon.checks.lib.sameness import business_arguments, comparable, effect_key, idempotency_key_of
+from otelmon.checks.lib import sameness
+from otelmon.checks.lib.sameness import business_arguments, comparable, idempotency_key_of
 from otelmon.vocabulary.catalogue import IdempotencyKey, Tool
+from otelmon.vocabulary.event import ToolCall
 from otelmon.vocabulary.reading import HttpFields
 from tests.checks.build import call
 
@@ -21,6 +23,10 @@ JSON = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
     max_leaves=8,
 )
+
+
+def effect_key(made: ToolCall, tool: Tool | None) -> str:
+    return sameness.effect_key(made, business_arguments(made, tool))
 
 
 def key(arguments: Any, tool: Tool | None = None, **more: Any) -> str:
