@@ -173,6 +173,25 @@ def _messages(saw: Sequence[Message], said: Sequence[Message]) -> dict[str, Any]
     }
 
 
+# -- ready-made ----------------------------------------------------------------------------------
+def finished() -> Spans:
+    """A complete run: agent, request, call, answer (four readings, in this order)."""
+    span = Spans()
+    root = span.agent(0, 9)
+    hi, ask = user("pay"), assistant(call("pay", "c1", amount=5))
+    span.model([hi], [ask], 0, 1, parent=root)
+    span.tool("pay", 1, 2, parent=root, call_id="c1", amount=5, result={"ok": True})
+    span.model([hi, ask, response({"ok": True}, "c1")], [assistant("Paid.")], 2, 3, parent=root)
+    return span
+
+
+def changed(span: Spans, index: int, **fields: object) -> list[Reading]:
+    """The readings, with fields of one of them replaced."""
+    readings = list(span.readings)
+    readings[index] = msgspec.structs.replace(readings[index], **fields)
+    return readings
+
+
 # -- looking at what came out ----------------------------------------------------------------------
 def calls(timeline: Timeline) -> list[ToolCall]:
     return [event for event in timeline.events if isinstance(event, ToolCall)]
