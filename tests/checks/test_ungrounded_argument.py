@@ -47,7 +47,10 @@ def test_a_copied_example_is_named() -> None:
 
 
 def test_a_date_without_a_stated_today_is_at_most_medium() -> None:
-    steps = [{"user": "Pay WO-5."}, {"tool": "update_order", "args": {"order": "WO-5", "date": "2019-09-14"}}]
+    steps: list[dict[str, Any]] = [
+        {"user": "Pay WO-5."},
+        {"tool": "update_order", "args": {"order": "WO-5", "date": "2019-09-14"}},
+    ]
     (found,) = judged(*steps)
     assert found.severity == "medium"
 
