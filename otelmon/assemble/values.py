@@ -57,14 +57,12 @@ def parse_json(text: str) -> Any:
         raise TooDeepError("nested too deep") from None
     except (msgspec.DecodeError, UnicodeError) as error:
         value = _parse_slowly(text, str(error))
+    if text.count("{") + text.count("[") > MAX_DEPTH and depth_of(value) > MAX_DEPTH:
+        raise TooDeepError("nested too deep")
     try:
         _pack(value)
     except OverflowError:
-        value = plain(value)
-    except RecursionError:
-        raise TooDeepError("nested too deep") from None
-    if text.count("{") + text.count("[") > MAX_DEPTH and depth_of(value) > MAX_DEPTH:
-        raise TooDeepError("nested too deep")
+        return plain(value)
     return value
 
 
@@ -141,20 +139,14 @@ def clean_text(text: str) -> str:
 
 
 def compact(value: Any) -> str:
-    """Compact JSON text of a value, keys as they came."""
-    try:
-        return msgspec.json.encode(value).decode()
-    except (TypeError, ValueError, UnicodeError, RecursionError):
-        return clean_text(repr(value))
+    """Compact JSON text of a plain value, keys as they came."""
+    return msgspec.json.encode(value).decode()
 
 
 def stable_bytes(value: Any) -> bytes:
-    """Bytes that are equal for equal JSON values (keys sorted); much faster than RFC 8785, used
+    """Bytes that are equal for equal plain values (keys sorted); much faster than RFC 8785, used
     where the hash never leaves the pipeline."""
-    try:
-        return _encode(value)
-    except (TypeError, ValueError, UnicodeError, RecursionError):
-        return repr(value).encode("utf-8", "surrogatepass")
+    return _encode(value)
 
 
 def parse_repr(text: str) -> Any:

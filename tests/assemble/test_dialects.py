@@ -209,6 +209,10 @@ def test_call_ids_are_found_and_placeholders_are_none(attributes: dict[str, Any]
         ({"ai.operationId": "ai.toolCall"}, {}),
         ({"ai.operationId": "ai.embed"}, {}),
         ({"gen_ai.operation.name": "agent_step"}, {}),
+        ({"traceloop.span.kind": "tool"}, {"name": ""}),
+        ({"traceloop.span.kind": "handoff"}, {"name": "a → b.handoff"}),
+        ({"openinference.span.kind": "TOOL"}, {"name": "handoff to billing"}),
+        (GENAI | {"logfire.span_type": "pending_span"}, {"name": "execute_tool refund"}),
         ({"openinference.span.kind": "CHAIN"}, {"name": "tools"}),
         ({"openinference.span.kind": "LLM", "input.value": "{}"}, {}),
     ],
@@ -247,6 +251,12 @@ CONSTRUCTOR = {
         (LLMETRY | {"traceloop.entity.output": '"done"'}, "done", None, "decoded"),
         (LLMETRY | {"traceloop.entity.output": json.dumps({"output": CONSTRUCTOR, "kwargs": {}})}, '{"ok": true}', {"ok": True}, "decoded"),
         (VERCEL | {"ai.toolCall.result": '{"ok": true}'}, '{"ok": true}', {"ok": True}, "exact"),
+        (GENAI | {"gen_ai.tool.call.result": b'{"ok": true}'}, '{"ok": true}', {"ok": True}, "exact"),
+        (GENAI | {"gen_ai.tool.call.result": 42}, "42", 42, "exact"),
+        (GENAI | {"gen_ai.tool.call.result": "__REDACTED__"}, "__REDACTED__", None, "redacted"),
+        (GENAI | {"gen_ai.tool.call.result": '{"ok": tru...'}, '{"ok": tru...', None, "truncated"),
+        (GENAI | {"gen_ai.tool.call.result": '{"ok": tr'}, '{"ok": tr', None, "exact"),
+        (LLMETRY | {"traceloop.entity.output": json.dumps({"output": "x", "kwargs": {}})}, '{"output": "x", "kwargs": {}}', {"output": "x", "kwargs": {}}, "exact"),
         (GENAI, None, None, "absent"),
     ],
 )  # fmt: skip
@@ -261,6 +271,8 @@ def test_a_wrapper_is_only_one_where_its_dialect_writes_it() -> None:
     assert tool(LLMETRY | {"traceloop.entity.output": body}, scope=scope).result == {"ok": True}
     assert tool(LLMETRY | {"traceloop.entity.output": body}).result == {"result": '{"ok": true}'}
     assert tool(GENAI | {"gen_ai.tool.call.result": body}).result == {"result": '{"ok": true}'}
+    chain = Scope("opentelemetry.instrumentation.langchain")
+    assert tool(LLMETRY | {"traceloop.entity.output": '{"output": "x", "kwargs": {}}'}, scope=chain).result_text == "x"
     failed = json.dumps({"result": "no", "is_error": True})
     assert "is_error" in tool(LLMETRY | {"traceloop.entity.output": failed}, scope=scope).signals
 
@@ -578,6 +590,18 @@ def test_a_cut_history_gives_what_came_through() -> None:
     assert [m.text for m in told(found)[0]] == ["hi"]
 
 
+def test_a_history_that_is_hidden_says_how() -> None:
+    assert read(CHAT | {"gen_ai.input.messages": "<REDACTED>"}).content == "redacted"
+    assert read(CHAT | {"gen_ai.output.messages": "sha256:" + "0" * 64}).content == "hashed"
+    flattened = {"llm.input_messages.0.message.role": "user", "llm.input_messages.0.message.content": "__REDACTED__"}
+    assert read({"openinference.span.kind": "LLM"} | flattened).content == "redacted"
+
+
+@pytest.mark.parametrize("value", ["not json", "7", b"x", 3, None, {"role": "user"}])
+def test_what_is_no_list_of_messages_is_none(value: Any) -> None:
+    assert read(CHAT | {"gen_ai.input.messages": value}).input == ()
+
+
 def test_a_model_span_without_messages_has_no_content() -> None:
     assert read(CHAT).content == "off"
     assert read(CHAT, dropped_attributes_count=3).content == "truncated"
@@ -688,6 +712,30 @@ def test_a_run_has_its_question_and_its_answer(attributes: dict[str, Any]) -> No
     assert found.kind == "agent"
     assert [(m.role, m.text) for m in entered] == [("user", "hi")]
     assert [(m.role, m.text, m.requests) for m in left] == [("assistant", ANSWER, ())]
+
+
+@pytest.mark.parametrize(
+    ("entered", "question"),
+    [
+        ('"hi"', ["hi"]),
+        ('{"args": ["hi", "there"], "kwargs": {}}', []),
+        ('{"args": [], "kwargs": {"q": "hi", "n": 1}}', ["hi"]),
+        ("[1]", []),
+        ('""', []),
+    ],
+)
+def test_the_question_of_a_decorated_function_is_its_only_text(entered: str, question: list[str]) -> None:
+    found = read({"traceloop.span.kind": "workflow", "traceloop.entity.input": entered})
+    assert [m.text for m in told(found)[0]] == question
+
+
+@pytest.mark.parametrize(
+    ("left", "answer"),
+    [('{"a": 1}', '{"a":1}'), ("plain text", "plain text"), ('"quoted"', "quoted"), ("7", "7"), ("{", None)],
+)
+def test_the_answer_of_a_decorated_function_is_text(left: str, answer: str | None) -> None:
+    found = read({"traceloop.span.kind": "workflow", "traceloop.entity.output": left})
+    assert [m.text for m in told(found)[1]] == ([] if answer is None else [answer])
 
 
 @pytest.mark.parametrize(

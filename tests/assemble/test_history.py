@@ -78,6 +78,7 @@ def test_a_prefix_that_is_no_whole_element_is_not_trusted() -> None:
     batch = memory.array("k", '["a", "b"]x', read)
     assert batch is None
     assert memory.array("k", '["a","b"', read).truncated  # type: ignore[union-attr]
+    assert memory.array("k", '["a" "b"]', read) is None
 
 
 def test_a_cut_array_gives_its_whole_elements() -> None:
@@ -85,6 +86,7 @@ def test_a_cut_array_gives_its_whole_elements() -> None:
     assert whole_elements(text) == TURNS
     assert whole_elements(text[:-40]) == TURNS[:4]
     assert whole_elements("[") == []
+    assert whole_elements('[{"a": 1}, {b: 2}, {"c": 3}') == [{"a": 1}]
     batch = History().array("k", text[:-40], from_item)
     assert batch is not None
     assert batch.truncated

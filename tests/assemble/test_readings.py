@@ -24,7 +24,8 @@ TRACELOOP = {"traceloop.span.kind": "tool", "traceloop.entity.name": "t"}
 MCP = {"mcp.method.name": "tools/call", "gen_ai.tool.name": "t"}
 VERCEL = {"ai.operationId": "ai.toolCall", "ai.toolCall.name": "t"}
 GENAI = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "t"}
-STRONGEST_FIRST = [("otelmon", SHIM), ("openinference", OI), ("openllmetry", TRACELOOP), ("mcp", MCP), ("vercel", VERCEL), ("genai", GENAI), ("other", {})]  # fmt: skip
+PENDING = {"logfire.span_type": "pending_span"}
+STRONGEST_FIRST = [("logfire", PENDING), ("otelmon", SHIM), ("openinference", OI), ("openllmetry", TRACELOOP), ("mcp", MCP), ("vercel", VERCEL), ("genai", GENAI), ("other", {})]  # fmt: skip
 
 
 @pytest.mark.parametrize("place", range(len(STRONGEST_FIRST)))
@@ -116,6 +117,16 @@ def test_an_http_span_without_a_whole_url_is_put_together() -> None:
     found = read(attributes, kind=3).http
     assert found is not None
     assert (found.url, found.status_code, found.resend_count, found.error_type) == ("api/x", None, 0, "timeout")
+
+
+@pytest.mark.parametrize(
+    ("value", "number"),
+    [(200, 200), ("200", 200), (200.0, 200), (200.5, None), (True, None), ("--2", None), ("1e3", None), (None, None)],
+)
+def test_numbers_are_read_from_any_encoding(value: Any, number: int | None) -> None:
+    found = read({"http.request.method": "GET", "http.response.status_code": value}, kind=3).http
+    assert found is not None
+    assert found.status_code == number
 
 
 def test_an_unknown_span_keeps_what_any_span_has() -> None:

@@ -19,6 +19,7 @@ MODEL = ("gen_ai.response.model", "gen_ai.request.model", "llm.model_name")
 RESPONSE_ID = ("gen_ai.response.id", "ai.response.id")
 NO_ID = "<not specified>"
 
+_WHOLE = re.compile(r"-?[0-9]{1,18}")
 _MCP_NAME = re.compile(r"^mcp__(.+?)__(.+)$", re.DOTALL)
 CLIENT = 3  # OTLP span kinds: 0 unspecified, 1 internal, 2 server, 3 client
 
@@ -51,12 +52,7 @@ def whole_number(value: Any) -> int | None:
         return value
     if isinstance(value, float) and value.is_integer():
         return int(value)
-    if isinstance(value, str) and value.strip().lstrip("-").isdecimal() and len(value) < 20:
-        try:
-            return int(value)
-        except ValueError:
-            return None
-    return None
+    return int(value) if isinstance(value, str) and _WHOLE.fullmatch(value) else None
 
 
 def structured(value: Any) -> Any:

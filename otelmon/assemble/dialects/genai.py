@@ -18,11 +18,10 @@ from otelmon.assemble.dialects._fields import (
     structured,
     text_of,
     tool_content,
-    was_cut,
 )
 from otelmon.assemble.dialects._messages import Rename, from_item, make, same_name
 from otelmon.assemble.history import Batch, History
-from otelmon.assemble.values import plain, stable_bytes
+from otelmon.assemble.values import hidden, plain, stable_bytes
 from otelmon.vocabulary.reading import Message, Reading
 from otelmon.vocabulary.span import Attributes, Span
 
@@ -83,17 +82,19 @@ def read_messages(span: Span, history: History, dialect: str, kind: str) -> Read
     attributes = _with_details(span)
     rename = rename_for(span)
     system = _system(attributes.get("gen_ai.system_instructions"), history)
-    entered = _messages(span, attributes, "gen_ai.input.messages", history, rename)
-    left = _messages(span, attributes, "gen_ai.output.messages", history, rename, final=kind == "agent")
+    entered = _messages(attributes, "gen_ai.input.messages", history, rename)
+    left = _messages(attributes, "gen_ai.output.messages", history, rename, final=kind == "agent")
     if kind == "agent" and not entered.digests and not left.digests:
-        entered = _messages(span, attributes, "pydantic_ai.all_messages", history, rename)
+        entered = _messages(attributes, "pydantic_ai.all_messages", history, rename)
         left = _final(attributes, history)
     before = system + entered
     cut = before.truncated or left.truncated
     seen = bool(entered.digests or left.digests)
     base = reading(span, dialect, "agent" if kind == "agent" else "model")
     tools = renamed(definitions(attributes.get("gen_ai.tool.definitions")), rename)
-    content = "truncated" if cut else "full" if kind == "agent" else content_of(seen, span, cut)
+    content = _hidden(attributes) or (
+        "truncated" if cut else "full" if kind == "agent" else content_of(seen, span, cut)
+    )
     return msgspec.structs.replace(
         base,
         content=content,
@@ -103,6 +104,12 @@ def read_messages(span: Span, history: History, dialect: str, kind: str) -> Read
         definitions=tools,
         history_complete=kind == "model" and not cut and starts_at_first_turn(attributes, entered),
     )
+
+
+def _hidden(attributes: Attributes) -> str | None:
+    """How the messages are hidden, when a stand-in is in their place."""
+    values = (attributes.get(key) for key in ("gen_ai.input.messages", "gen_ai.output.messages"))
+    return next((word for word in (hidden(v) for v in values if isinstance(v, str)) if word), None)
 
 
 def rename_for(span: Span) -> Rename:
@@ -154,27 +161,20 @@ def _system(value: Any, history: History) -> Batch:
     return history.send([make("system", text) for text in texts if isinstance(text, str) and text])
 
 
-def _messages(
-    span: Span, attributes: Attributes, key: str, history: History, rename: Rename, final: bool = False
-) -> Batch:
+def _messages(attributes: Attributes, key: str, history: History, rename: Rename, final: bool = False) -> Batch:
     """The messages under a key: JSON text or structured values."""
     value = attributes.get(key)
 
     def read_item(item: Any) -> list[Message]:
         return without_finished_requests(from_item(item, rename), item) if final else from_item(item, rename)
 
-    return message_batch(span, key, value, history, read_item)
+    return message_batch(key, value, history, read_item)
 
 
-def message_batch(span: Span, key: str, value: Any, history: History, read_item: Any) -> Batch:
+def message_batch(key: str, value: Any, history: History, read_item: Any) -> Batch:
     """Messages of a list attribute, whatever its encoding; a cut list gives its whole elements."""
     if isinstance(value, str):
-        batch = history.array(key, value, read_item)
-        if batch is None:
-            return Batch()
-        if batch.truncated and not was_cut(span, value):
-            return Batch(batch.digests, batch.messages, truncated=True)
-        return batch
+        return history.array(key, value, read_item) or Batch()
     if isinstance(value, list | tuple):
         items = [plain(item) for item in value]
         marks: list[Hashable] = [(key, hash(stable_bytes(item))) for item in items]

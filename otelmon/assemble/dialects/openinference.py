@@ -32,6 +32,7 @@ KIND = "openinference.span.kind"
 _INPUT, _OUTPUT = "llm.input_messages.", "llm.output_messages."
 _TOOLS = "llm.tools."
 _SESSION = ("session_id", "conversation_id", "thread_id")
+_REDACTED = "__REDACTED__"
 _ANSWER_TOOL = "final_answer"
 _PYTHON_OBJECT = re.compile(r"^[A-Za-z_][\w.]*\(|^None$")
 _QUESTION_KEYS = ("task", "input", "query", "question", "prompt")
@@ -78,7 +79,7 @@ def _metadata(attributes: Attributes) -> tuple[str | None, str | None, str | Non
 
 def _read_tool(span: Span) -> Reading:
     attributes = span.attributes
-    raw_name = first_text(attributes, "tool.name", "gen_ai.tool.name") or span.name.removesuffix(".run")
+    raw_name = first_text(attributes, "tool.name", "gen_ai.tool.name") or _name_of(span.name)
     if not raw_name or (raw_name == _ANSWER_TOOL and _answers_by_tool(span)):
         return _base(span, "other")
     called, wrapped_id = unwrap(_arguments(span))
@@ -91,6 +92,11 @@ def _read_tool(span: Span) -> Reading:
         description=first_text(attributes, "tool.description") or "",
     )
     return _base(span, "tool", tool=tool, content=tool_content(tool))
+
+
+def _name_of(span_name: str) -> str:
+    """The tool in a span's name. Handing over to another agent is traced as a tool and is none."""
+    return "" if span_name.lower().startswith("handoff") else span_name.removesuffix(".run")
 
 
 def _answers_by_tool(span: Span) -> bool:
@@ -140,8 +146,9 @@ def _read_model(span: Span, history: History) -> Reading:
     if not seen and attributes.get("input.value") is not None:
         return msgspec.structs.replace(_base(span, "other"), definitions=tools)
     cut = entered_gaps or left_gaps
+    content = "redacted" if _REDACTED in attributes.values() else content_of(seen, span, cut)
     return msgspec.structs.replace(
-        _base(span, "model", content=content_of(seen, span, cut)),
+        _base(span, "model", content=content),
         input=entered.digests,
         output=left.digests,
         messages=entered.messages + left.messages,

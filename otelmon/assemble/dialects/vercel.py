@@ -73,7 +73,7 @@ def _read_tool(span: Span) -> Reading:
 
 def _read_model(span: Span, history: History) -> Reading:
     attributes = span.attributes
-    entered = genai.message_batch(span, "ai.prompt.messages", attributes.get("ai.prompt.messages"), history, from_item)
+    entered = genai.message_batch("ai.prompt.messages", attributes.get("ai.prompt.messages"), history, from_item)
     left = history.send(_response(attributes))
     return msgspec.structs.replace(
         _base(span, "model", content=content_of(bool(entered.digests or left.digests), span, entered.truncated)),
