@@ -20,6 +20,7 @@ from otelmon.vocabulary.reading import HttpFields, Reading, ToolFields
 SLACK_NANOS = 2_000_000
 OPEN_CLUSTERS = 16
 _SCALARS = (str, int, float)
+_JOINTS = ("_", ".", "-", "/", ":")
 _FILLED = (
     "call_id", "error_type", "error_message", "outcome_hint", "outcome_source", "server",
     "idempotency_key", "attempt", "retry_of", "approval", "effect_hint", "annotations",
@@ -118,13 +119,31 @@ def _join_down(top: Execution, inner: Mapping[int, list[Execution]]) -> Executio
 
 def _same_call_inside(outer: Execution, child: Execution) -> bool:
     a, b = outer.reading, child.reading
-    if outer.fields.name != child.fields.name:
-        return False
-    if outer.arguments is not None and child.arguments is not None and outer.arguments != child.arguments:
+    if not _same_name(outer.fields.name, child.fields.name) or _other_arguments(outer, child):
         return False
     if a.host != b.host or a.service_name != b.service_name:
         return True  # clocks of two hosts need not agree
     return a.start_time_unix_nano - SLACK_NANOS <= b.start_time_unix_nano <= a.end_time_unix_nano + SLACK_NANOS
+
+
+def _same_name(outer: str, inner: str) -> bool:
+    """Hosts put the server's name in front of the tool's."""
+    return outer == inner or (outer.endswith(inner) and outer[: -len(inner)][-1:] in _JOINTS and inner != "")
+
+
+def _other_arguments(one: Execution, other: Execution) -> bool:
+    """Both show arguments, and they differ by more than the name of a single one."""
+    if one.arguments is None or other.arguments is None or one.arguments == other.arguments:
+        return False
+    return _bare(one) != _bare(other)
+
+
+def _bare(execution: Execution) -> bytes:
+    """Comparable arguments in which a lone argument has no name: some dialects write it so."""
+    arguments = execution.fields.arguments
+    if isinstance(arguments, dict) and len(arguments) == 1:
+        return stable_bytes(next(iter(arguments.values())))
+    return execution.arguments or b""
 
 
 def _pair(clusters: list[Execution], by_id: bool) -> list[Execution]:
@@ -136,7 +155,7 @@ def _pair(clusters: list[Execution], by_id: bool) -> list[Execution]:
         if by_id and call_id:
             groups.setdefault((name, call_id.encode()), []).append(cluster)
         elif not by_id and cluster.arguments is not None:
-            groups.setdefault((name, cluster.arguments), []).append(cluster)
+            groups.setdefault((name, _bare(cluster)), []).append(cluster)
         else:
             done.append(cluster)
     for group in groups.values():
@@ -164,8 +183,6 @@ def _twice_seen(one: Execution, other: Execution) -> bool:
         return False
     if one.fields.call_id and other.fields.call_id and one.fields.call_id != other.fields.call_id:
         return False
-    if one.arguments is not None and other.arguments is not None and one.arguments != other.arguments:
-        return False
     if one.reading.host != other.reading.host:
         return False
     return overlapping(one.reading, other.reading)
@@ -187,7 +204,8 @@ def join_fields(one: ToolFields, other: ToolFields) -> ToolFields:
         for name in _FILLED
         if getattr(one, name) is None and getattr(other, name) is not None
     }
-    if fields_key(one) is None and other.arguments_fidelity != "absent":
+    named = not isinstance(one.arguments, dict) and isinstance(other.arguments, dict)
+    if named or (fields_key(one) is None and other.arguments_fidelity != "absent"):
         for name in ("arguments", "arguments_text", "arguments_fidelity"):
             changes[name] = getattr(other, name)
     if not one.arguments_hash:

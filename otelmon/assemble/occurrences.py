@@ -10,6 +10,7 @@ from otelmon.assemble.slots import Group
 from otelmon.vocabulary.reading import Definition, Message, Reading
 
 SHORT_NANOS = 5_000_000
+NEWEST = 64  # of equal messages at one place, those looked at
 
 
 @dataclass(slots=True, eq=False)
@@ -91,8 +92,9 @@ def choose(same: Sequence[Occurrence], run: RunDraft) -> Occurrence | None:
     """Of equal messages at one place: the one of this run, else the newest."""
     if len(same) < 2:
         return same[0] if same else None
-    mine = [child for child in same if (child.generated or child.place).run is run]
-    return (mine or same)[-1]
+    newest = same[-NEWEST:]
+    mine = [child for child in newest if (child.generated or child.place).run is run]
+    return (mine or newest)[-1]
 
 
 def line_up(tip: Occurrence, rest: tuple[int, ...]) -> tuple[int, int] | None:
@@ -133,9 +135,10 @@ def above(ancestor: Occurrence, node: Occurrence) -> bool:
     while True:
         if chain is ancestor.chain:
             return ancestor.depth <= depth
-        if chain.fork is None:
+        fork = chain.fork
+        if fork is None:
             return False
-        chain, depth = chain.fork.chain, chain.fork.depth
+        chain, depth = fork.chain, fork.depth
 
 
 def answer_time(node: Occurrence) -> float:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from otelmon.assemble.gather import Line
 from otelmon.assemble.occurrences import (
+    NEWEST,
     Chain,
     Item,
     Occurrence,
@@ -159,7 +160,7 @@ class Story:
         """The occurrence that this output already is: shown by a history before, or made by
         the same generation seen through a second instrumentation."""
         same = (node.children if node else self._roots).get(key, ())
-        for child in same:
+        for child in same[-NEWEST:]:
             if child.generated is None or echo or one_generation(child.generated, place):
                 return child
         return None

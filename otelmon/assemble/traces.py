@@ -26,7 +26,7 @@ Output = list[ReadingBatch | Handover]
 class _Trace:
     """What is held of one open trace."""
 
-    __slots__ = ("assigned", "bytes", "children", "fallback", "first_offset", "floating", "ids", "last_received", "readings", "root_seen", "spans", "trace_id")  # fmt: skip
+    __slots__ = ("assigned", "bytes", "children", "fallback", "first_offset", "floating", "ids", "last_received", "own", "readings", "root_seen", "spans", "trace_id")  # fmt: skip
 
     def __init__(self, trace_id: str, first_offset: int) -> None:
         self.trace_id = trace_id
@@ -37,6 +37,7 @@ class _Trace:
         self.assigned: dict[str, str] = {}  # span -> conversation, where an id is on it or above it
         self.floating: set[str] = set()  # spans that follow `fallback`
         self.ids: dict[str, tuple[int, str]] = {}
+        self.own: dict[str, str] = {}  # the id on a span; of conflicting contents the least
         self.fallback = own_conversation(trace_id)
         self.last_received = 0
         self.root_seen = False
@@ -62,10 +63,11 @@ class _Trace:
 
     def _assign(self, reading: Reading, held: bool, moved: dict[str, str]) -> None:
         span_id = reading.span_id
-        own = self._own(span_id)
-        if own is not None:
+        if reading.conversation_id:
+            self.own[span_id] = min(self.own.get(span_id, reading.conversation_id), reading.conversation_id)
             mark = (reading.start_time_unix_nano, span_id)
-            self.ids[own] = min(self.ids.get(own, mark), mark)
+            self.ids[reading.conversation_id] = min(self.ids.get(reading.conversation_id, mark), mark)
+        own = self.own.get(span_id)
         target = own or self.assigned.get(reading.parent_span_id)
         before = self.conversation_of(span_id)
         if target is None:
@@ -80,10 +82,6 @@ class _Trace:
                 if floating != span_id or held:
                     moved.setdefault(floating, self.fallback)
             self.fallback = fallback
-
-    def _own(self, span_id: str) -> str | None:
-        """The id on the span; of conflicting contents the one that is kept decides."""
-        return self.spans[span_id].conversation_id or None
 
     def _spread(self, span_id: str, conversation: str, moved: dict[str, str]) -> None:
         """Give a span's conversation to what is below it, down to spans with an id of their own."""
@@ -100,7 +98,7 @@ class _Trace:
                     moved.setdefault(current, before)
             self.assigned[current] = conversation
             self.floating.discard(current)
-            todo.extend((child, True) for child in self.children.get(current, ()) if self._own(child) is None)
+            todo.extend((child, True) for child in self.children.get(current, ()) if child not in self.own)
 
 
 class TraceTable:

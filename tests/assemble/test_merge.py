@@ -123,6 +123,46 @@ def test_replicas_that_run_one_call_at_once_are_two_executions() -> None:
     assert len(calls(build("c", span.readings))) == 2
 
 
+def test_a_name_with_the_servers_in_front_is_the_same_tool() -> None:
+    span = Spans()
+    outer = span.tool("files_read", 1, 4, path="/a")
+    span.tool("read", 1.1, 3.9, parent=outer, path="/a", more={"dialect": "mcp"})
+    [only] = calls(build("c", span.readings))
+    assert only.tool_name == "files_read"
+
+
+def test_a_name_that_only_ends_alike_is_another_tool() -> None:
+    span = Spans()
+    outer = span.tool("spread", 1, 4, path="/a")
+    span.tool("read", 1.1, 3.9, parent=outer, path="/a")
+    assert len(calls(build("c", span.readings))) == 2
+
+
+@pytest.mark.parametrize("call_id", ["c1", None])
+def test_a_lone_argument_without_its_name_is_the_same_call(call_id: str | None) -> None:
+    span = Spans()
+    bare = {"arguments": "A-1", "arguments_fidelity": "decoded"}
+    span.tool("read", 1, 2, call_id=call_id, fields=bare, more={"scope_name": "a"})
+    span.tool("read", 1, 2, call_id=call_id, id="A-1", more={"scope_name": "b"})
+    [only] = calls(build("c", span.readings))
+    assert only.arguments == {"id": "A-1"}
+
+
+def test_two_scopes_with_other_arguments_and_no_id_saw_two_calls() -> None:
+    span = Spans()
+    span.tool("read", 1, 2, id="A-1", more={"scope_name": "a"})
+    span.tool("read", 1, 2, id="A-2", more={"scope_name": "b"})
+    assert len(calls(build("c", span.readings))) == 2
+
+
+def test_very_short_spans_of_two_scopes_are_one_when_they_begin_together() -> None:
+    span = Spans()
+    span.tool("read", 1, 1.001, id="A", more={"scope_name": "a"})
+    span.tool("read", 1.002, 1.003, id="A", more={"scope_name": "b"})
+    span.tool("read", 1.5, 1.501, id="A", more={"scope_name": "b"})
+    assert [len(c.span_ids) for c in calls(build("c", span.readings))] == [2, 1]
+
+
 def test_model_spans_of_two_instrumentations_say_it_once() -> None:
     one, two = Spans("one", scope_name="a"), Spans("two", scope_name="b", dialect="openinference")
     hi, ask, answer = user("hi"), assistant(call("read", "c1", id="A")), response({"v": 1}, "c1")

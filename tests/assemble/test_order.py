@@ -261,6 +261,38 @@ def test_nested_agents_that_repeat_each_other_speak_once() -> None:
     assert story(build("c", span.readings)) == ["user hi", "assistant Hello.!"]
 
 
+def test_a_span_that_took_no_time_saw_before_it_said() -> None:
+    span = Spans()
+    span.model([user("hi")], [assistant("Hello.")], 1, 1)
+    assert story(build("c", span.readings)) == ["user hi", "assistant Hello.!"]
+
+
+def test_one_answer_in_several_messages_is_one_batch() -> None:
+    span = Spans()
+    hi, text = user("both"), assistant("Let me.")
+    a, b = assistant(call("a", "c1", x=1)), assistant(call("b", "c2", x=1))
+    span.model([hi], [text, a, b], 0, 1)
+    span.model([hi, text, a, b, response("1", "c1"), response("2", "c2")], [assistant("Done.")], 2, 3)
+    timeline = build("c", span.readings)
+    assert [s.split()[0] for s in story(timeline)] == ["user", *["assistant"] * 3, "call", "call", "assistant"]
+    assert {c.batch for c in calls(timeline)} == {1}
+
+
+def test_a_second_rerun_goes_on_from_its_own_line() -> None:
+    traces = [Spans(f"t{index}", trigger="job-7") for index in range(3)]
+    hi, ask = user("append"), assistant(call("run", "c1", command="x"))
+    for index, span in enumerate(traces):
+        at = 30 * index
+        root = span.agent(at, at + 9)
+        span.model([hi], [ask], at, at + 1, parent=root)
+        span.model([hi, ask, response(f"exit {index}", "c1")], [assistant("Appended.")], at + 3, at + 4, parent=root)
+    timeline = build("c", [reading for span in traces for reading in span.readings])
+    assert [(c.trace_id, c.result_text) for c in calls(timeline)] == [
+        (span.trace_id, f"exit {index}") for index, span in enumerate(traces)
+    ]
+    assert len(asked(timeline)) == 1
+
+
 def test_documents_of_other_spans_are_context() -> None:
     span = Spans()
     root = span.agent(0, 9)

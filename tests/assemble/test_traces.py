@@ -109,6 +109,15 @@ def test_an_exact_duplicate_is_dropped_and_a_conflict_is_kept() -> None:
     assert (target.counters["duplicates"], target.counters["conflicts"]) == (1, 1)
 
 
+def test_conflicting_contents_move_the_trace_the_same_way_in_any_order() -> None:
+    span = Spans()
+    first = span.tool("read", 0, 1, more={"conversation_id": "conv"})
+    other = span.tool("read", 0, 2, more={"span_id": first.span_id})
+    child = span.tool("read", 0, 1, parent=first)
+    for order in ([first, other, child], [other, child, first], [child, other, first]):
+        assert set(held(feed_each(table(), order))) == {"conv"}
+
+
 def test_a_trace_settles_after_its_root_and_goes_idle_without_one() -> None:
     rooted, rootless = Spans("rooted"), Spans("rootless")
     rooted.tool("read", 0, 1)
