@@ -293,7 +293,7 @@ def _double(value: int | float | str) -> float:
 def _bytes(text: str) -> bytes:
     """Base64, in either alphabet, with or without padding."""
     try:
-        plain = text.replace("-", "+").replace("_", "/").rstrip("=")
+        plain = text.replace("-", "+").replace("_", "/")
         return base64.b64decode(plain + "=" * (-len(plain) % 4), validate=True)
     except (binascii.Error, ValueError):
         raise _BadSpanError("invalid_value", "bytesValue is not base64") from None
@@ -301,7 +301,7 @@ def _bytes(text: str) -> bytes:
 
 def _enum(value: Number, kind: Any) -> int:
     """An enum given as number or name."""
-    if isinstance(value, str) and not value.lstrip("-").isdigit():
+    if isinstance(value, str) and not value.isdigit():
         if value not in kind.keys():  # noqa: SIM118 - an enum wrapper, not a dict
             raise _BadSpanError("invalid_value", f"{value[:40]!r} is no name of an enum; expected {kind.keys()}")
         return int(kind.Value(value))

@@ -207,6 +207,13 @@ def test_integers_may_be_written_as_whole_numbers_with_a_point() -> None:
     assert (span.start_time_unix_nano, span.kind) == (10**18, 3)
 
 
+@pytest.mark.parametrize("text", ["-_8=", "+/8=", "-_8", "+/8"])
+def test_bytes_may_be_written_in_either_alphabet_with_or_without_padding(text: str) -> None:
+    body = json_request(json_span(attributes=[{"key": "a", "value": {"bytesValue": text}}]))
+    [span] = otlp.spans(read(body, JSON).request, NOW)
+    assert span.attributes == {"a": b"\xfb\xff"}
+
+
 @pytest.mark.parametrize("part", ["resource", "scope"])
 def test_a_broken_resource_or_scope_costs_its_own_spans_only(part: str) -> None:
     broken = {"attributes": [{"key": "a", "value": {"intValue": "x"}}]}

@@ -93,6 +93,13 @@ def test_a_value_that_is_absent_is_the_empty_value() -> None:
     assert span == one(attributes={"a": None})
 
 
+def test_an_index_into_another_signals_texts_is_the_empty_value() -> None:
+    request = as_message([a_group(a_span(attributes={"a": 1}))])
+    request.resource_spans[0].scope_spans[0].spans[0].attributes[0].value.string_value_strindex = 7
+    [span] = otlp.spans(request, NOW)
+    assert span == one(attributes={"a": None})
+
+
 def test_not_a_number_is_kept_and_its_digest_is_stable() -> None:
     span = one(attributes={"a": math.nan, "b": math.inf})
     assert math.isnan(span.attributes["a"])
