@@ -590,6 +590,27 @@ def test_a_cut_history_gives_what_came_through() -> None:
     assert [m.text for m in told(found)[0]] == ["hi"]
 
 
+LONG = "the order is on its way " * 20
+
+
+@pytest.mark.parametrize(("length", "content"), [(128, "truncated"), (131, "full")])
+def test_flattened_text_that_a_limit_cut_says_so(length: int, content: str) -> None:
+    for prefix in ("llm.input_messages.{}.message.", "gen_ai.prompt.{}."):
+        attributes: dict[str, Any] = {"openinference.span.kind": "LLM"} if prefix.startswith("llm") else {}
+        for number, role in enumerate(("user", "assistant")):
+            attributes[prefix.format(number) + "role"] = role
+            attributes[prefix.format(number) + "content"] = LONG[number:][:length]
+        found = read(attributes)
+        assert (found.kind, found.content, found.history_complete) == ("model", content, content == "full")
+
+
+def test_equal_hashes_are_no_limit() -> None:
+    attributes = {"gen_ai.tool.call.result": "ab" * 32, "app.hash": "cd" * 32}
+    assert tool(GENAI | attributes).result_fidelity == "exact"
+    attributes = {"gen_ai.tool.call.result": LONG[:128], "gen_ai.tool.description": LONG[1:129]}
+    assert tool(GENAI | attributes).result_fidelity == "truncated"
+
+
 def test_a_history_that_is_hidden_says_how() -> None:
     assert read(CHAT | {"gen_ai.input.messages": "<REDACTED>"}).content == "redacted"
     assert read(CHAT | {"gen_ai.output.messages": "sha256:" + "0" * 64}).content == "hashed"

@@ -7,7 +7,7 @@ from typing import Any
 
 from otelmon.assemble.dialects import _resource
 from otelmon.assemble.dialects._errors import error_type
-from otelmon.assemble.values import looks_cut, parse_json, plain
+from otelmon.assemble.values import is_round, looks_cut, parse_json, plain
 from otelmon.vocabulary.reading import HttpFields, Kind, Reading, ToolFields
 from otelmon.vocabulary.span import Attributes, Span
 
@@ -17,6 +17,7 @@ AGENT_NAME = ("gen_ai.agent.name", "agent.name")
 AGENT_VERSION = ("gen_ai.agent.version", "agent.version")
 MODEL = ("gen_ai.response.model", "gen_ai.request.model", "llm.model_name")
 RESPONSE_ID = ("gen_ai.response.id", "ai.response.id")
+SMALLEST_LIMIT = 64
 NO_ID = "<not specified>"
 
 _WHOLE = re.compile(r"-?[0-9]{1,18}")
@@ -84,6 +85,17 @@ def was_cut(span: Span, text: str) -> bool:
     """Whether a telemetry limit cut this attribute text of the span."""
     sizes = [len(v) for v in span.attributes.values() if isinstance(v, str)]
     return looks_cut(text, sizes, span.dropped_attributes_count)
+
+
+def value_limit(span: Span) -> int | None:
+    """The length at which a telemetry limit cut values of the span, when it shows: two texts (no ids
+    or hashes) end at one round length that no other text exceeds."""
+    texts = [v for v in span.attributes.values() if isinstance(v, str)]
+    longest = max(map(len, texts), default=0)
+    if longest < SMALLEST_LIMIT or not is_round(longest):
+        return None
+    cut = [text for text in texts if len(text) == longest and not text.isalnum()]
+    return longest if len(cut) > 1 else None
 
 
 def content_of(seen: bool, span: Span, truncated: bool) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from otelmon.assemble.dialects._errors import error_message, error_type, signals
-from otelmon.assemble.dialects._fields import call_id_of, canonical_name, was_cut
+from otelmon.assemble.dialects._fields import call_id_of, canonical_name, value_limit, was_cut
 from otelmon.assemble.dialects._messages import langchain_fields, opened
 from otelmon.assemble.values import (
     JSON_START,
@@ -65,6 +65,8 @@ def result(span: Span, raw: Any) -> Result:
         if raw[:1] in ("{", "[") and ends_in_cut_marker(raw):
             return Result(raw, None, "truncated")
         value = decode_payload(raw)
+    if value is None and len(raw) == value_limit(span):
+        return Result(raw, None, "truncated")
     if isinstance(value, str):
         return Result(value, decode_payload(value), "decoded")
     return _opened(value, raw)

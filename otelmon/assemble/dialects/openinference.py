@@ -17,6 +17,7 @@ from otelmon.assemble.dialects._fields import (
     structured,
     text_of,
     tool_content,
+    value_limit,
 )
 from otelmon.assemble.dialects._messages import blocks_text, from_item, make
 from otelmon.assemble.dialects._wrappers import unwrap
@@ -145,7 +146,7 @@ def _read_model(span: Span, history: History) -> Reading:
     seen = bool(entered.digests or left.digests)
     if not seen and attributes.get("input.value") is not None:
         return msgspec.structs.replace(_base(span, "other"), definitions=tools)
-    cut = entered_gaps or left_gaps
+    cut = entered_gaps or left_gaps or value_limit(span) is not None
     content = "redacted" if _REDACTED in attributes.values() else content_of(seen, span, cut)
     return msgspec.structs.replace(
         _base(span, "model", content=content),

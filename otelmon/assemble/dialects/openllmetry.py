@@ -17,6 +17,7 @@ from otelmon.assemble.dialects._fields import (
     structured,
     text_of,
     tool_content,
+    value_limit,
 )
 from otelmon.assemble.dialects._messages import from_item, langchain_fields, make
 from otelmon.assemble.dialects._wrappers import unwrap
@@ -30,7 +31,8 @@ PRIORITY = 60
 
 KIND = "traceloop.span.kind"
 _PROMPT, _COMPLETION, _FUNCTIONS = "gen_ai.prompt.", "gen_ai.completion.", "llm.request.functions."
-_MARKERS = (KIND, "llm.request.type", "gen_ai.prompt.0.role", "gen_ai.completion.0.role")
+_FLATTENED = ("gen_ai.prompt.0.role", "gen_ai.completion.0.role")
+_MARKERS = (KIND, "llm.request.type", *_FLATTENED)
 _ASSOCIATION = "traceloop.association.properties."
 _SESSION = tuple(_ASSOCIATION + k for k in ("session_id", "conversation_id", "thread_id", "chat_id"))
 _USER = tuple(_ASSOCIATION + k for k in ("user_id", "userId"))
@@ -64,7 +66,8 @@ def _kind(span: Span) -> str:
     if kind is not None:
         return "other"
     operation = span.attributes.get(genai.OPERATION) or span.attributes.get("llm.request.type")
-    if operation in genai.MODEL_OPERATIONS or operation == "completion":
+    flattened = any(key in span.attributes for key in _FLATTENED)
+    if operation in (*genai.MODEL_OPERATIONS, "completion") or (operation is None and flattened):
         return "model"
     if operation in genai.AGENT_OPERATIONS:
         return "agent"
@@ -143,7 +146,8 @@ def _read_model(span: Span, history: History) -> Reading:
         )
         return found if found.definitions else msgspec.structs.replace(found, definitions=_functions(attributes))
     entered, left = _messages(_PROMPT, prompts, history), _messages(_COMPLETION, completions, history)
-    cut = _flat.gaps(prompts) or any("role" not in row for row in prompts.values())
+    torn = _flat.gaps(prompts) or any("role" not in row for row in prompts.values())
+    cut = torn or value_limit(span) is not None
     return msgspec.structs.replace(
         _base(span, "model", content=content_of(True, span, cut)),
         input=entered.digests,
