@@ -195,8 +195,6 @@ def _kind_at(path: Keys) -> Any:
         elif get_origin(kind) is dict:
             kind = get_args(kind)[1]
         else:
-            kind = Any if kind is Any else None
-        if kind is None:
             return None
     return kind
 

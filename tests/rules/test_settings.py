@@ -126,6 +126,7 @@ def test_variables_of_others_are_left_alone() -> None:
         ),
         ("data = ", ["otelmon.toml: is not TOML: Invalid value (at end of document)"]),
         ("a = 1\ndata = =", ["otelmon.toml:2:8: is not TOML: Invalid value"]),
+        ('web = "x"', ['otelmon.toml:1: web is "x"; expected a map']),
         ("[web]\ntoken = 5", ["otelmon.toml:2: web.token is not what was expected; expected text"]),
         ('data = 3\nbus = "x"\nfoo = 1', [
             "otelmon.toml:3: unknown setting foo; known: data, bus, catalogue, rules_dirs, receive, web, spool, kafka, assemble, detect, store, incidents, rules, suppress",
@@ -146,6 +147,7 @@ def test_a_mistake_in_the_file_is_told_with_its_line(tmp_path: Path, text: str, 
         ({"OTELMON_RECEIVE__MAX_DEPTH": "deep"}, {}, 'OTELMON_RECEIVE__MAX_DEPTH: receive.max_depth is "deep"; expected a whole number'),
         ({"OTELMON_SPOOL__FSYNC": "maybe"}, {}, 'OTELMON_SPOOL__FSYNC: spool.fsync is "maybe"; expected true or false'),
         ({"OTELMON_BUS__KIND": "kafka", "OTELMON_BUS": "kafka"}, {}, "OTELMON_BUS__KIND: bus holds no further keys; check the name"),
+        ({"OTELMON_BUS__KIND__NAME": "kafka", "OTELMON_BUS": "kafka"}, {}, "OTELMON_BUS__KIND__NAME: bus.kind holds no further keys; check the name"),
         ({"OTELMON_SUPPRESS": "["}, {}, 'OTELMON_SUPPRESS: suppress is "["; expected a list'),
         ({}, {"web.listn": "x"}, "--set web.listn: unknown setting web.listn; did you mean listen?"),
         ({}, {"assemble.idle_seconds": 0}, "--set assemble.idle_seconds: assemble.idle_seconds is 0.0; expected more than 0"),
@@ -215,6 +217,10 @@ def test_a_secret_given_twice_or_nowhere_is_told(tmp_path: Path) -> None:
         "OTELMON_WEB__TOKEN_FILE: /nowhere/x can not be read (No such file or directory); expected a file with the secret"
     ]
     secret = write(tmp_path, "x", "secret")
+    (tmp_path / "latin").write_bytes(b"\xe9")
+    assert messages(None, {"OTELMON_WEB__TOKEN_FILE": str(tmp_path / "latin")}) == [
+        f"OTELMON_WEB__TOKEN_FILE: {tmp_path / 'latin'} can not be read (not UTF-8); expected a file with the secret"
+    ]
     assert messages(None, {"OTELMON_WEB__TOKEN_FILE": str(secret), "OTELMON_WEB__TOKEN": "y"}) == [
         "OTELMON_WEB__TOKEN_FILE: web.token is given too; expected one of the two; remove token or token_file"
     ]
