@@ -66,7 +66,9 @@ def _ignored(failed: ToolCall, call: ToolCall, between: Sequence[Event], view: V
     if not asserted and (any(read_message(text).honest for text in texts) or _tells_it_exists(failed)):
         return None
     shared = _shared(failed, call, view)
-    if _tries_again(failed, call, between, view) or not (asserted or shared):
+    if not (asserted or shared) or (
+        _same_tool(failed, call) if asserted else _tries_again(failed, call, between, view)
+    ):
         return None
     if not asserted and not _needed(failed, call, view, params):
         return None
@@ -117,8 +119,12 @@ def _tries_again(failed: ToolCall, call: ToolCall, between: Sequence[Event], vie
     return any(_same_aim(facts_of(other, view), missed) for other in tries)
 
 
+def _same_tool(failed: ToolCall, call: ToolCall) -> bool:
+    return failed.tool_name == call.tool_name
+
+
 def _same_aim(other: Facts, missed: Facts) -> bool:
-    if other.call.tool_name == missed.call.tool_name:
+    if _same_tool(missed.call, other.call):
         return True
     return bool(other.classes & missed.classes) and other.writes and missed.writes
 

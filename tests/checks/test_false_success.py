@@ -67,6 +67,14 @@ def test_another_record_than_the_claimed_one() -> None:
     assert judged(CANCEL, FAILED, other, SAID)
 
 
+def test_each_claimed_record_must_be_reached() -> None:
+    done = {"tool": "cancel_order", "args": {"order": "B-12"}, "result": {"ok": True}}
+    both = {"assistant": "Orders A-77 and B-12 have been cancelled."}
+    one = {"assistant": "Order B-12 has been cancelled, but A-77 could not be."}
+    assert judged(CANCEL, FAILED, done, both)
+    assert not judged(CANCEL, FAILED, done, one)
+
+
 def test_a_message_that_went_to_another_address() -> None:
     asked = {"user": "Mail kitchen@example.com that lunch is ready."}
     sent = {"tool": "send_email", "args": {"to": "relay@example.org", "body": "x"}, "result": {"ok": True}}

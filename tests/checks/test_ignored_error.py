@@ -60,3 +60,12 @@ def test_a_denied_write_did_not_use_anything() -> None:
 
 def test_other_things_are_not_shared() -> None:
     assert not judged(ASKED, MISSED, {"tool": "push_files", "args": {"repo": "moon"}, "result": {"ok": True}})
+
+
+def test_a_success_that_is_only_asserted_needs_nothing_shared() -> None:
+    missed = {"tool": "create_user", "args": {"login": "zed"}, "outcome": "failed", "error": "invalid email"}
+    said = {"assistant": "User created. Assigning the role.", "calls": [{"tool": "assign_role"}]}
+    (found,) = judged(
+        {"user": "Go."}, missed, said, {"tool": "assign_role", "args": {"role": "x"}, "result": {"ok": 1}}
+    )
+    assert found.details["asserted"] == "user created."

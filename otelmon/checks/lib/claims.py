@@ -35,7 +35,7 @@ class Claim(msgspec.Struct, frozen=True):
     `verb` as written (folded), `classes` of verbs it may be of ("generic" for processed, done);
     `form`: "strong" (has been, I have), "state" (is), "past" (was), "bare" (no auxiliary);
     `active` when the speaker names himself as the one who did it; `nouns` around the verb, the
-    nearest last; `ids`, `emails`, `files` named in the sentence; `denies` for "nothing was changed";
+    nearest last; `ids` and `emails` named in its clause, `files` in its sentence; `denies` for "nothing was changed";
     `reported` when it tells what a record says; `parts` of a list, "and one checked bag"; `addressed` when it speaks of what is the
     listener's ("your order").
     """
@@ -158,7 +158,8 @@ def _holds(sentence: str, match: re.Match[str], form: Form, tongue: Language) ->
     if tongue.patterns["denial"].search(inside):
         return False
     if form == "bare":
-        return not (tongue.patterns["conditional"].search(sentence) or tongue.auxiliary & set(runs(inside)))
+        around = inside + " " + _CLAUSE.split(sentence[match.end("verb") :], maxsplit=1)[0]
+        return not (tongue.patterns["conditional"].search(sentence) or tongue.auxiliary & set(runs(around)))
     return not (form == "strong" and tongue.patterns["others"].search(_clause_before(sentence, start).rstrip() + " "))
 
 
@@ -179,6 +180,7 @@ def _claim(
     object_part = _AND.split(after, maxsplit=1)[0]
     spoken = form == "strong" and start < verb[0] and _is_active(sentence[start : verb[0]])
     mine = spoken if active is None else active
+    clause = f"{before}{sentence[start : verb[1]]}{after}"
     nouns_text = (
         object_part[:80] if mine or start == verb[0] else before[-(start - since) :] + sentence[start : verb[0]]
     )
@@ -192,8 +194,8 @@ def _claim(
         form=form,
         active=mine,
         nouns=_nouns(nouns_text, tongue),
-        ids=tuple(_ID.findall(sentence))[:12],
-        emails=tuple(EMAIL.findall(sentence))[:6],
+        ids=tuple(_ID.findall(clause))[:12],
+        emails=tuple(EMAIL.findall(clause))[:6],
         files=_files(sentence),
         parts=_parts(after, tongue),
         reported=bool(tongue.patterns["reported"].search(before)),

@@ -272,14 +272,16 @@ def _context_says(claim: Claim, text: str) -> bool:
 
 
 def names_other_target(claim: Claim, supporters: Sequence[Facts], attempts: Sequence[Facts]) -> bool:
-    """True when the call that landed went to another address, or another record than a failed one claimed."""
-    if claim.emails and claim.classes & {"send"}:
-        wanted = {compact(mail) for mail in claim.emails}
-        if not any(facts.opaque or wanted & facts.values for facts in supporters):
-            return True
-    ids = {compact(value) for value in claim.ids}
-    failed = ids & frozenset().union(*(facts.argument_values for facts in attempts))
-    return bool(failed) and not any(facts.opaque or ids & facts.values for facts in supporters)
+    """True when the calls that landed went to another address, or left out a record that a failed one named."""
+    if any(facts.opaque for facts in supporters):
+        return False
+    reached = frozenset().union(*(facts.values for facts in supporters))
+    mails = {compact(mail) for mail in claim.emails}
+    if mails and claim.classes & {"send"} and not mails & reached:
+        return True
+    named = {compact(value) for value in claim.ids} | mails
+    failed = named & frozenset().union(*(facts.argument_values for facts in attempts))
+    return not failed <= reached
 
 
 def missing_files(claim: Claim, calls: Iterable[Facts]) -> list[str]:

@@ -22,9 +22,11 @@ _WORDS: dict[str, frozenset[str]] = {
 }
 _NAME_PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[^\W\d_A-Z]+|\d+")
 _PLURAL = re.compile(r"^\w+[^suiow]s$")
+_WORD = re.compile(r"[^\W\d_]{3,}")  # an id has few words; a slug is made of them
 _UUID = re.compile(r"[0-9a-f]{8}-?(?:[0-9a-f]{4}-?){3}[0-9a-f]{12}", re.IGNORECASE)
 _ID_SHAPE = re.compile(r"(?=\S*\d)[#]?[\w\-.:#/]{2,80}")
 _CODE_SHAPE = re.compile(r"(?=(?:\S*\d){3})#?(?:[^\W\d_]{0,12}[-_#]?)?(?=\S*\d)[\w\-]{3,64}")
+_ABROAD = re.compile(r"\+[\d\s().\-]{8,22}")
 _PHONE_SHAPE = re.compile(r"\+?[\d\s().\-/]{7,22}")
 
 
@@ -100,7 +102,7 @@ def role_of(name: str, value: Any, schema: dict[str, Any]) -> Role:
     words = name_words(name)
     if isinstance(value, str):
         return _shape_role(words, value, schema) or _text_role(words, value)
-    return _number_role(words)
+    return _number_role(words, value)
 
 
 def _has(words: list[str], role: str) -> bool:
@@ -132,7 +134,7 @@ def _shape_role(words: list[str], value: str, schema: dict[str, Any]) -> Role | 
 def _text_role(words: list[str], value: str) -> Role:
     text = value.strip()
     spaced = len(text.split()) > 1
-    if _has(words, "phone"):
+    if _has(words, "phone") or _ABROAD.fullmatch(text):
         return "phone" if sum(c.isdigit() for c in text) >= 5 else "free"
     if _last(words, "strict"):
         return _strict_role(words, text, spaced)
@@ -141,9 +143,9 @@ def _text_role(words: list[str], value: str) -> Role:
     if _last(words, "date") or _last(words, "path") or _last(words, "status"):
         return _word_role(words, text)
     if _last(words, "amount") or _last(words, "quantity"):
-        return _number_role(words) if to_decimal(text) is not None else "free"
+        return _number_role(words, to_decimal(text)) if to_decimal(text) is not None else "free"
     if _last(words, "id") or (_last(words, "code") and _has(words, "id")):
-        return "id" if _ID_SHAPE.fullmatch(text) and not spaced else "other"
+        return "id" if _ID_SHAPE.fullmatch(text) and len(_WORD.findall(text)) <= 2 else "other"
     if _has(words, "name"):
         return "name" if not any(c.isdigit() for c in text) and not _is_alias(text) else "other"
     if _has(words, "setting"):
@@ -170,7 +172,7 @@ def _word_role(words: list[str], text: str) -> Role:
     return "path" if _last(words, "path") else "status"
 
 
-def _number_role(words: list[str]) -> Role:
+def _number_role(words: list[str], value: Any) -> Role:
     if _last(words, "strict"):
         return "id"
     if _has(words, "setting"):
@@ -179,4 +181,4 @@ def _number_role(words: list[str]) -> Role:
         return "quantity"
     if _has(words, "amount"):
         return "amount"
-    return "id" if _last(words, "id") else "other"
+    return "id" if _last(words, "id") and abs(value) >= 100 else "other"
