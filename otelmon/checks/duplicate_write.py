@@ -13,11 +13,12 @@ from otelmon.checks.lib.sameness import comparable
 from otelmon.checks.lib.state import state_changed_between
 from otelmon.checks.registry import check
 from otelmon.checks.view import View
-from otelmon.vocabulary.event import AssistantMessage, ToolCall
+from otelmon.vocabulary.event import ToolCall
 from otelmon.vocabulary.finding import Evidence, Severity
 from otelmon.vocabulary.messages import EffectEntry
 
 _SECOND = 1_000_000_000
+_COMPARED = 4
 
 
 class Params(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -35,22 +36,22 @@ def in_conversation(call: ToolCall, view: View, params: Params) -> Iterator[Evid
     """
     if not _lands_additively(call, view):
         return
-    landed = [c for c in view.same_effect_before(call) if c.outcome == "succeeded" and not says_replayed(c.result)]
+    landed = view.landed_before(call)
     if not landed or _explained(landed, call, view):
         return
-    first, times = landed[0], len(landed) + 1
+    first, last, times = landed[0], landed[-1], len(landed) + 1
     yield Evidence(
         summary=f"{call.tool_name} took effect {times} times with the same arguments, "
         f"{apart(first.start_time_unix_nano, call.start_time_unix_nano)} after the first",
         anchor=call.key,
-        span_ids=(call.span_id, *(c.span_id for c in landed)),
+        span_ids=tuple(dict.fromkeys((call.span_id, first.span_id, last.span_id))),
         severity=_severity(view.effect(call).effect),
         details={
             "other": call_facts(first),
             "this": call_facts(call),
             "times": times,
             "effect_key": view.effect_key(call),
-            "same_request": _one_request(landed[-1], call, view),
+            "same_request": _one_request(last, call, view),
             "idempotency_keys": [view.idempotency_key(first), view.idempotency_key(call)],
         },
     )
@@ -69,9 +70,10 @@ def _lands_additively(call: ToolCall, view: View) -> bool:
 def _explained(landed: Sequence[ToolCall], call: ToolCall, view: View) -> bool:
     """True when the repeat is no second effect, or one that was wanted."""
     last, key = landed[-1], view.idempotency_key(call)
-    if key and any(view.idempotency_key(c) == key for c in landed):
+    compared = (*landed[:_COMPARED], *landed[-_COMPARED:])  # a loop of thousands stays cheap
+    if key and any(view.idempotency_key(c) == key for c in compared):
         return True
-    if any(same_creation(c, call) for c in landed):
+    if any(same_creation(c, call) for c in compared):
         return True
     if _one_request(last, call, view) or _redelivered(last, call, view):
         return False
@@ -82,13 +84,7 @@ def _one_request(first: ToolCall, second: ToolCall, view: View) -> bool:
     """One call id executed twice though the model asked once: a resume, a redelivery, a second worker."""
     if not first.tool_call_id or first.tool_call_id != second.tool_call_id:
         return False
-    requests = [
-        request.tool_call_id
-        for event in view.events
-        if isinstance(event, AssistantMessage)
-        for request in event.requests
-    ]
-    asked = requests.count(first.tool_call_id)
+    asked = view.requests_by_call_id[first.tool_call_id]
     return asked == 1 or (asked == 0 and first.batch == second.batch)
 
 
@@ -136,7 +132,7 @@ def across_conversations(entries: Sequence[EffectEntry], params: Params) -> Iter
             f"{apart(first.start_time_unix_nano, entry.start_time_unix_nano)} after the first",
             anchor=entry.anchor,
             key="across",
-            span_ids=(entry.span_id, *(e.span_id for e in earlier)),
+            span_ids=tuple(dict.fromkeys((entry.span_id, first.span_id, earlier[-1].span_id))),
             severity=_severity(entry.effect),
             details={
                 "other": entry_facts(first),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 
@@ -10,6 +11,7 @@ import msgspec
 
 from otelmon.checks.lib.effects import EffectOf, business_arguments, effect_key, effect_of, idempotency_key_of
 from otelmon.checks.lib.identity import identifying_values
+from otelmon.checks.lib.replay import says_replayed
 from otelmon.vocabulary.catalogue import Catalogue, Tool
 from otelmon.vocabulary.event import (
     AssistantMessage,
@@ -176,10 +178,23 @@ class View:
                 by_key.setdefault(self.effect_key(call), []).append(call)
         return by_key
 
-    def same_effect_before(self, call: ToolCall) -> list[ToolCall]:
-        """Earlier writes with the effect key of this write, oldest first."""
-        same = self._writes_by_effect.get(self.effect_key(call), ())
-        return [earlier for earlier in same if earlier.position < call.position]
+    @cached_property
+    def _landed_by_effect(self) -> dict[str, list[ToolCall]]:
+        return {
+            key: [c for c in calls if c.outcome == "succeeded" and not says_replayed(c.result)]
+            for key, calls in self._writes_by_effect.items()
+        }
+
+    def landed_before(self, call: ToolCall) -> list[ToolCall]:
+        """Earlier writes with the effect key of this write that took effect, oldest first."""
+        same = self._landed_by_effect.get(self.effect_key(call), [])
+        return same[: bisect_left(same, call.position, key=lambda c: c.position)]
+
+    @cached_property
+    def requests_by_call_id(self) -> Counter[str]:
+        """How often the model's messages ask for a call with this id."""
+        messages = (e for e in self.events if isinstance(e, AssistantMessage))
+        return Counter(r.tool_call_id for m in messages for r in m.requests if r.tool_call_id)
 
     def times_written(self, call: ToolCall) -> int:
         """How many writes of the conversation have the effect key of this write."""

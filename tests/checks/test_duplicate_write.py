@@ -102,6 +102,14 @@ def test_a_large_entry_is_shortened() -> None:
     assert len(str(made.arguments)) < 5_000
 
 
+def test_a_loop_of_thousands_stays_bounded() -> None:
+    call = {"tool": "send_message", "args": {"to": "dock-1", "text": "x" * 10_000}, "result": {"ok": True}}
+    everything = found(view({"user": "thanks"}, {**call, "repeat": 2000}))
+    assert len(everything) == 1999
+    assert max(len(e.span_ids) for e in everything) == 3
+    assert len(str(everything[-1].details)) < 20_000
+
+
 def history(*entries: EffectEntry) -> list[Evidence]:
     return list(across_conversations(entries, Params()))
 

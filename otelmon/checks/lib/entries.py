@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from otelmon.checks.lib.asking import request_text
+from otelmon.checks.lib.pairs import bounded
 from otelmon.checks.lib.replay import says_replayed
 from otelmon.checks.lib.sameness import comparable
 from otelmon.checks.lib.state import undone_before
@@ -15,8 +16,6 @@ from otelmon.vocabulary.messages import EffectEntry
 
 if TYPE_CHECKING:
     from otelmon.checks.view import View
-
-_KEPT = 4096  # bytes of arguments an entry keeps to be shown
 
 
 def effect_entry(call: ToolCall, view: View) -> EffectEntry | None:
@@ -41,7 +40,7 @@ def effect_entry(call: ToolCall, view: View) -> EffectEntry | None:
         repeat=effect.repeat,
         outcome=call.outcome,
         idempotency_key=view.idempotency_key(call),
-        arguments=_bounded(arguments),
+        arguments=bounded(arguments),
         arguments_hash=call.arguments_hash or sha256(arguments),
         result_digest=sha256(call.result if call.result is not None else call.result_text),
         request_digest=short_hash(request) if request else "",
@@ -57,8 +56,3 @@ def effect_entry(call: ToolCall, view: View) -> EffectEntry | None:
         start_time_unix_nano=call.start_time_unix_nano,
         end_time_unix_nano=call.end_time_unix_nano,
     )
-
-
-def _bounded(arguments: dict[str, object]) -> Any:
-    text = repr(arguments)
-    return arguments if len(text) <= _KEPT else {"shortened": text[:_KEPT]}

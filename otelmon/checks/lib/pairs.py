@@ -10,6 +10,15 @@ from otelmon.vocabulary.messages import EffectEntry
 _SECOND = 1_000_000_000
 
 
+_SHOWN = 4096  # characters of arguments that evidence and ledger keep
+
+
+def bounded(arguments: Any) -> Any:
+    """Arguments as they are, or the beginning of their text when they are long."""
+    text = arguments if isinstance(arguments, str) else repr(arguments)
+    return arguments if len(text) <= _SHOWN else {"shortened": text[:_SHOWN]}
+
+
 def call_facts(call: ToolCall) -> dict[str, Any]:
     """What a person needs to compare one call with another."""
     return {
@@ -18,7 +27,7 @@ def call_facts(call: ToolCall) -> dict[str, Any]:
         "trace_id": call.trace_id,
         "tool_call_id": call.tool_call_id,
         "tool_name": call.tool_name,
-        "arguments": call.arguments if call.arguments is not None else call.arguments_text,
+        "arguments": bounded(call.arguments if call.arguments is not None else call.arguments_text),
         "outcome": call.outcome,
         "result": call.result_text[:500] if call.result_text else None,
         "start_time_unix_nano": call.start_time_unix_nano,

@@ -32,12 +32,12 @@ def _created_ids(call: ToolCall) -> dict[str, str]:
     """Ids that the server made up: named like one, and not handed in with the arguments."""
     if not isinstance(call.result, dict):
         return {}
-    given = repr(call.arguments)
     things = {w.removesuffix("s") for w in name_words(call.tool_name)}
-    found = {}
+    found: dict[str, str] = {}
     for key, value in call.result.items():
         name = name_words(str(key))
         named = bool(name) and (name[-1] in _ID_KEYS and (len(name) == 1 or name[0] in things))
-        if named and isinstance(value, str | int) and not isinstance(value, bool) and str(value) not in given:
+        if named and isinstance(value, str | int) and not isinstance(value, bool):
             found[str(key)] = str(value)
-    return found
+    given = repr(call.arguments) if found else ""
+    return {key: value for key, value in found.items() if value not in given}

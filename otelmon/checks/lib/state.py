@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -60,7 +61,9 @@ def _argument_values(call: ToolCall) -> set[str]:
 
 def calls_between(first: ToolCall, second: ToolCall, view: View) -> Iterator[ToolCall]:
     """Calls after the first and before the second, oldest first."""
-    return (c for c in view.calls if first.position < c.position < second.position)
+    after = bisect_right(view.calls, first.position, key=lambda c: c.position)
+    until = bisect_left(view.calls, second.position, key=lambda c: c.position)
+    return iter(view.calls[after:until])
 
 
 def state_changed_between(first: ToolCall, second: ToolCall, view: View) -> bool:

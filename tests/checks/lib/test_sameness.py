@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from otelmon.checks.lib import sameness
 from otelmon.checks.lib.sameness import business_arguments, comparable, idempotency_key_of
+from otelmon.vocabulary.canonical import canonical
 from otelmon.vocabulary.catalogue import IdempotencyKey, Tool
 from otelmon.vocabulary.event import ToolCall
 from otelmon.vocabulary.reading import HttpFields
@@ -111,6 +112,18 @@ def test_hashed_and_plain_text_arguments_are_compared_as_they_are() -> None:
 def test_any_arguments_have_one_key(arguments: dict[str, Any]) -> None:
     shuffled = dict(reversed(list(arguments.items())))
     assert key(arguments) == key(shuffled)
+
+
+ANYTHING = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=9),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=9), inner, max_size=4),
+    max_leaves=12,
+)
+
+
+@given(ANYTHING)
+def test_the_quick_way_writes_the_same_canonical_bytes(value: Any) -> None:
+    assert sameness._canonical(value) == canonical(value)
 
 
 @pytest.mark.parametrize(
