@@ -6,16 +6,15 @@ response nothing shows that it ran, and there is no call.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import msgspec
 
 from otelmon.assemble.merge import Execution
 from otelmon.assemble.slots import Slot, SlotTable, hash_of
-from otelmon.assemble.values import decode_payload
+from otelmon.assemble.values import decode_payload, stable_bytes
 from otelmon.vocabulary.canonical import short_hash
 from otelmon.vocabulary.reading import ToolFields
 
@@ -31,50 +30,88 @@ class Called:
     ordinal: int = 0
 
 
-@dataclass(slots=True)
 class _Pool:
     """Open slots under several keys; a slot taken under one key is gone under all."""
 
-    taken: set[int] = field(default_factory=set)
-    queues: dict[Hashable, deque[Slot]] = field(default_factory=dict)
+    def __init__(self) -> None:
+        self._taken: set[int] = set()
+        self._slots: dict[Hashable, list[Slot]] = {}
+        self._open: dict[Hashable, int] = {}
+        self._first: dict[Hashable, int] = {}
 
     def add(self, key: Hashable, slot: Slot) -> None:
-        self.queues.setdefault(key, deque()).append(slot)
+        self._slots.setdefault(key, []).append(slot)
 
-    def take(self, key: Hashable) -> Slot | None:
-        queue = self.queues.get(key)
-        while queue:
-            slot = queue.popleft()
-            if id(slot) not in self.taken:
-                self.taken.add(id(slot))
-                return slot
-        return None
+    def newest(self, key: Hashable) -> Slot | None:
+        """The last slot under a key, taken or not."""
+        slots = self._slots.get(key)
+        return slots[-1] if slots else None
+
+    def take_open_at(self, key: Hashable, time: int) -> Slot | None:
+        """The first slot that was asked for before this time and answered after it. Times must not
+        go back from call to call."""
+        slots = self._slots.get(key, [])
+        index = self._open.get(key, 0)
+        while index < len(slots) and (id(slots[index]) in self._taken or _over(slots, index, time)):
+            index += 1
+        self._open[key] = index
+        if index == len(slots) or slots[index].node.time > time:
+            return None
+        return self._take(slots[index])
+
+    def take_first(self, key: Hashable) -> Slot | None:
+        """The first slot, whatever the clocks say."""
+        slots = self._slots.get(key, [])
+        index = self._first.get(key, 0)
+        while index < len(slots) and id(slots[index]) in self._taken:
+            index += 1
+        self._first[key] = index
+        return self._take(slots[index]) if index < len(slots) else None
+
+    def _take(self, slot: Slot) -> Slot:
+        self._taken.add(id(slot))
+        return slot
+
+
+def _over(slots: list[Slot], index: int, time: int) -> bool:
+    """Answered before this time; without an answer, when the next such request was made."""
+    slot = slots[index]
+    if slot.answer is not None:
+        return slot.answer.time < time
+    following = slots[index + 1] if index + 1 < len(slots) else None
+    return following is not None and following.group is not slot.group and following.node.time <= time
 
 
 def match(executions: Sequence[Execution], table: SlotTable) -> list[Called]:
-    """Pair executions (in clock order) with requests (in message order), surest evidence first:
-    call id with name and arguments, call id with name, then name with arguments, then name and
-    order. An execution whose id belongs to a request that is taken is another attempt at it."""
+    """Pair executions (in clock order) with requests (in message order), surest evidence first: call
+    id, name, arguments and result; then less and less of it. At each step a request that was open
+    at the time wins over the first one. An execution whose id belongs to a request that is taken is
+    another attempt at it."""
     pool = _Pool()
-    last: dict[Hashable, Slot] = {}
     for slot in table.all:
         for key in _slot_keys(slot):
             pool.add(key, slot)
-            last[key] = slot
     found: dict[int, Slot] = {}
-    for level in range(7):
-        for execution in executions:
-            if id(execution) in found:
-                continue
-            key = _execution_key(execution, level)
-            slot = pool.take(key) if key is not None else None
-            if slot is not None:
-                found[id(execution)] = slot
+    for level in range(LEVELS):
+        for by_time in (True,) if level in ONLY_WHILE_OPEN else (True, False):
+            _pair_up(executions, pool, found, level, by_time)
     called = []
     for execution in executions:
-        slot = found.get(id(execution)) or _another_attempt(execution, last)
-        called.append(Called(execution, slot, _filled(execution.fields, slot), _count(slot)))
+        answers = found.get(id(execution)) or _another_attempt(execution, pool)
+        called.append(Called(execution, answers, _filled(execution.fields, answers), _count(answers)))
     return called
+
+
+def _pair_up(executions: Iterable[Execution], pool: _Pool, found: dict[int, Slot], level: int, by_time: bool) -> None:
+    for execution in executions:
+        if id(execution) in found:
+            continue
+        key = _execution_key(execution, level)
+        if key is None:
+            continue
+        slot = pool.take_open_at(key, execution.start) if by_time else pool.take_first(key)
+        if slot is not None:
+            found[id(execution)] = slot
 
 
 def _count(slot: Slot | None) -> int:
@@ -84,19 +121,28 @@ def _count(slot: Slot | None) -> int:
     return slot.executions - 1
 
 
+LEVELS = 10
+ONLY_WHILE_OPEN = (0, 5, 8)
+SAME_TRACE_BY_ID = (1, 3)
+
+
 def _slot_keys(slot: Slot) -> Iterable[Hashable]:
     trace = slot.node.place.reading.trace_id
     call_id, name = slot.request.tool_call_id, slot.request.tool_name
+    result = slot.response.text if slot.response else None
     for arguments in _spellings(slot):
         if call_id:
-            yield (0, trace, call_id, name, arguments)
-            yield (1, call_id, name, arguments)
-        yield (4, trace, name, arguments)
-        yield (5, name, arguments)
+            yield (0, trace, call_id, name, arguments, result)
+            yield (1, trace, call_id, name, arguments)
+            yield (2, call_id, name, arguments)
+        yield (5, trace, name, arguments, result)
+        yield (6, trace, name, arguments)
+        yield (7, name, arguments)
     if call_id:
-        yield (2, trace, call_id)
-        yield (3, call_id, name)
-    yield (6, trace, name)
+        yield (3, trace, call_id)
+        yield (4, call_id, name)
+    yield (8, trace, name, result)
+    yield (9, trace, name)
 
 
 def _spellings(slot: Slot) -> list[bytes]:
@@ -105,35 +151,45 @@ def _spellings(slot: Slot) -> list[bytes]:
         return []
     arguments = slot.request.arguments
     if isinstance(arguments, dict) and len(arguments) == 1:
-        return [slot.arguments, msgspec.json.encode(next(iter(arguments.values())), order="sorted")]
+        return [slot.arguments, stable_bytes(next(iter(arguments.values())))]
     return [slot.arguments]
 
 
 def _execution_key(execution: Execution, level: int) -> Hashable:
     """The key to look under at this level; None when the level does not apply."""
+    if level < 5:
+        return _key_by_id(execution, level) if execution.fields.call_id else None
+    fields, arguments = execution.fields, execution.arguments
+    trace, name = execution.reading.trace_id, fields.name
+    if arguments is None:
+        if level == 8:
+            return (8, trace, name, fields.result_text)
+        return (9, trace, name) if level == 9 else None
+    if level == 5:
+        return (5, trace, name, arguments, fields.result_text)
+    if level == 6:
+        return (6, trace, name, arguments)
+    return (7, name, arguments) if level == 7 and not fields.call_id else None
+
+
+def _key_by_id(execution: Execution, level: int) -> Hashable:
     fields, arguments = execution.fields, execution.arguments
     trace, call_id, name = execution.reading.trace_id, fields.call_id, fields.name
-    by_id: tuple[Hashable, ...] = (
-        (0, trace, call_id, name, arguments) if arguments is not None else None,
-        (1, call_id, name, arguments) if arguments is not None else None,
-        (2, trace, call_id),
-        (3, call_id, name) if arguments is None else None,
-    )
-    if level < 4:
-        return by_id[level] if call_id else None
-    if level == 4:
-        return (4, trace, name, arguments) if arguments is not None else None
-    if level == 5:
-        return (5, name, arguments) if arguments is not None and not call_id else None
-    return (6, trace, name) if arguments is None else None
+    if level == 3:
+        return (3, trace, call_id)
+    if arguments is None:
+        return (4, call_id, name) if level == 4 else None
+    if level == 0:
+        return (0, trace, call_id, name, arguments, fields.result_text)
+    if level == 1:
+        return (1, trace, call_id, name, arguments)
+    return (2, call_id, name, arguments) if level == 2 else None
 
 
-def _another_attempt(execution: Execution, last: dict[Hashable, Slot]) -> Slot | None:
-    for level in (0, 2):  # in the same trace only: elsewhere it belongs to a run of its own
-        key = _execution_key(execution, level)
-        if key is not None and key in last:
-            return last[key]
-    return None
+def _another_attempt(execution: Execution, pool: _Pool) -> Slot | None:
+    """In the same trace only: elsewhere it belongs to a run of its own."""
+    keys = (_execution_key(execution, level) for level in SAME_TRACE_BY_ID)
+    return next((slot for key in keys if key is not None and (slot := pool.newest(key))), None)
 
 
 def _filled(fields: ToolFields, slot: Slot | None) -> ToolFields:
