@@ -12,7 +12,7 @@ from otelmon.checks.lib.provenance import Lineage, lineage
 from otelmon.checks.lib.provenance_index import MAX_VALUES, Index, stated_today
 from otelmon.checks.lib.provenance_match import match
 from otelmon.checks.lib.provenance_roles import leaves, role_of, schema_at
-from otelmon.checks.lib.values import atoms, compact, number_forms, to_decimal
+from otelmon.checks.lib.values import compact, days_of, number_forms, numbers_of, to_decimal, words_of
 from tests.checks.build import view
 
 TODAY = {"system": "The current date is 2027-03-02 (a Tuesday)."}
@@ -235,11 +235,12 @@ def test_money_is_one_number_in_every_format(whole: int, cents: int) -> None:
 
 @given(st.text(max_size=200))
 def test_every_word_of_a_text_is_found_in_it(text: str) -> None:
-    words = atoms(text).words
+    words = words_of(text).words
     assert all(compact(word) in words for word in text.split() if compact(word) and word.isalnum())
 
 
 @given(st.text(max_size=60), st.sampled_from(["#", "-", "_", " ", ""]))
 def test_reading_never_fails(text: str, joint: str) -> None:
-    atoms(joint.join(text))
+    for read in (words_of, numbers_of, days_of):
+        read(joint.join(text))
     to_decimal(text)

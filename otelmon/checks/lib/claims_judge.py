@@ -21,7 +21,7 @@ from otelmon.checks.lib.claims_match import (
     stated_in_results,
     told_otherwise,
 )
-from otelmon.checks.lib.values import atoms, compact
+from otelmon.checks.lib.values import compact, words_of
 from otelmon.checks.view import View
 from otelmon.vocabulary.event import AssistantMessage, ToolCall, UserMessage
 
@@ -164,7 +164,7 @@ def _related(item: Facts, facts: Sequence[Facts]) -> list[Facts]:
 
 
 def _words(call: ToolCall) -> frozenset[str]:
-    return atoms((call.result_text or "")[:20_000]).words
+    return words_of((call.result_text or "")[:20_000]).words
 
 
 def _result_ids(call: ToolCall) -> set[str]:

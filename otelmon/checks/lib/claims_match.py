@@ -11,7 +11,7 @@ import msgspec
 from otelmon.checks.lib.claims import Claim, read_message
 from otelmon.checks.lib.claims_language import GENERIC, base_classes, deed_nouns, done_words
 from otelmon.checks.lib.provenance_roles import leaves
-from otelmon.checks.lib.values import EMAIL, as_date, atoms, compact, fold, runs
+from otelmon.checks.lib.values import EMAIL, as_date, compact, fold, runs, words_of
 from otelmon.checks.lib.verbs import classify_name, name_words
 from otelmon.checks.view import View
 from otelmon.vocabulary.catalogue import Tool
@@ -119,8 +119,8 @@ def _facts(call: ToolCall, view: View) -> Facts:
     for path, key, value in leaves(call.arguments):
         keys |= set(name_words(key)) | {word for step in path.split(".") for word in name_words(step)}
         if value is not None:
-            values |= atoms(str(value)[:MAX_RESULT]).words
-    result = atoms((call.result_text or "")[:MAX_RESULT]).words
+            values |= words_of(str(value)[:MAX_RESULT]).words
+    result = words_of((call.result_text or "")[:MAX_RESULT]).words
     mails = any(
         isinstance(value, str) and "@" in value and EMAIL.search(value[:2_000])
         for _, _, value in leaves(call.arguments)
@@ -145,10 +145,10 @@ def _facts(call: ToolCall, view: View) -> Facts:
 def _stated(call: ToolCall) -> frozenset[str]:
     """The words a result states: its values, and keys that are true (`"closed": true`)."""
     if not isinstance(call.result, (dict, list)):
-        return atoms((call.result_text or "")[:MAX_RESULT]).words
+        return words_of((call.result_text or "")[:MAX_RESULT]).words
     words: set[str] = set()
     for _, key, value in leaves(call.result):
-        words |= set(name_words(key)) if value is True else atoms(str(value)[:2_000]).words
+        words |= set(name_words(key)) if value is True else words_of(str(value)[:2_000]).words
     return frozenset(words)
 
 
@@ -267,7 +267,7 @@ def _user_says(claim: Claim, text: str) -> bool:
 
 
 def _context_says(claim: Claim, text: str) -> bool:
-    words = atoms(text[:MAX_RESULT]).words
+    words = words_of(text[:MAX_RESULT]).words
     return bool(done_of(claim) & words) or _share(claim.nouns, words)
 
 

@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from datetime import date
 from decimal import Decimal
 from typing import Any, Literal
 
 import msgspec
 
-from otelmon.checks.lib.values import Atoms, as_date, atoms, compact, decimal_text, shift, to_decimal
+from otelmon.checks.lib.values import (
+    Days,
+    Numbers,
+    Words,
+    as_date,
+    compact,
+    days_of,
+    decimal_text,
+    numbers_of,
+    shift,
+    to_decimal,
+    words_of,
+)
 from otelmon.vocabulary.event import ToolDefinition
 
 SourceKind = Literal[
@@ -32,90 +44,160 @@ class Found(msgspec.Struct, frozen=True):
 Place = tuple[SourceKind, int]
 
 
+class _Text(msgspec.Struct, frozen=True):
+    text: str
+    place: Place
+    except_values: tuple[Any, ...] = ()
+
+
+class _Table:
+    """A table of the index, filled when it is looked at: most conversations never ask for dates."""
+
+    def __init__(self, group: str) -> None:
+        self.group = group
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    def __get__(self, index: Index, owner: type) -> dict[Any, Place]:
+        index.catch_up(self.group)
+        return index.tables[self.name]
+
+
 class Index:
-    """What was seen so far. `learn` adds a text, the fields are read by `provenance_match`."""
+    """What was seen so far, in order: value -> the first text that had it. `learn` adds a text; the
+    tables are read by `provenance_match`."""
+
+    words = _Table("words")
+    bare = _Table("words")
+    numbers = _Table("numbers")
+    percents = _Table("numbers")
+    dates = _Table("days")
+    month_days = _Table("days")
+    months = _Table("days")
+    month_years = _Table("days")
+    days = _Table("days")
+    years = _Table("days")
+    weekdays = _Table("days")
+    relative = _Table("days")
+    spans = _Table("days")
 
     def __init__(self) -> None:
-        self.words: dict[str, Place] = {}
-        self.bare: dict[str, Place] = {}
-        self.numbers: dict[str, Place] = {}
-        self.dates: dict[str, Place] = {}
-        self.month_days: dict[str, Place] = {}
-        self.months: dict[int, Place] = {}
-        self.month_years: dict[str, Place] = {}
-        self.days: dict[int, Place] = {}
-        self.years: dict[int, Place] = {}
-        self.weekdays: dict[int, Place] = {}
-        self.relative: dict[int, Place] = {}
-        self.spans: dict[str, Place] = {}
-        self.percents: dict[str, Place] = {}
-        self.described: dict[str, Place] = {}
-        self.proposed: dict[str, Place] = {}
+        self.tables: dict[str, dict[Any, Place]] = {field: {} for fields in _GROUPS.values() for field in fields}
         self.amounts: list[Decimal] = []
-        self.today: date | None = None
-        self.full = False
         self.searches = MAX_SEARCHES
-        self._pending: list[tuple[str, int]] = []
+        self._texts: list[_Text] = []
+        self._read: dict[str, int] = dict.fromkeys(_GROUPS, 0)
+        self._described: list[_Text] = []
+        self._proposed: list[_Text] = []
+        self._asides: dict[str, dict[str, Place]] = {"described": {}, "proposed": {}}
+        self._pending: list[_Text] = []
+        self._today: date | None = None
+        self._today_read = 0
+
+    @property
+    def full(self) -> bool:
+        """More values than are remembered: what is not found may still have been seen."""
+        return len(self.words) > MAX_VALUES
+
+    @property
+    def today(self) -> date | None:
+        """The current date that the instructions state."""
+        while self._today is None and self._today_read < len(self._texts):
+            item = self._texts[self._today_read]
+            self._today_read += 1
+            if item.place[0] == "system":
+                self._today = stated_today(item.text)
+        return self._today
+
+    @property
+    def described(self) -> dict[str, Place]:
+        """What only tool descriptions had."""
+        return self._aside("described", self._described)
+
+    @property
+    def proposed(self) -> dict[str, Place]:
+        """What the assistant proposed before the user answered."""
+        return self._aside("proposed", self._proposed)
+
+    def _aside(self, name: str, texts: list[_Text]) -> dict[str, Place]:
+        table = self._asides[name]
+        while texts:
+            item = texts.pop(0)
+            for key in words_of(item.text).words | numbers_of(item.text).numbers | days_of(item.text).dates:
+                table.setdefault(key, item.place)
+        return table
 
     def learn(self, text: str, kind: SourceKind, position: int, except_values: Iterable[Any] = ()) -> None:
         """Add the values of a text. `except_values` are not taken from it (an echo)."""
-        if not text or self.full:
-            return
-        found = atoms(text)
-        if kind == "system" and self.today is None:
-            self.today = stated_today(text)
-        echoes = {form for value in except_values for form in _forms(value)}
-        place = (kind, position)
-        for field in _FIELDS:
-            table = getattr(self, field)
-            for key in getattr(found, field):
-                if key not in table and (not echoes or str(key) not in echoes):
-                    table[key] = place
-        self._learn_amounts(found, echoes)
-        self.full = len(self.words) + len(self.numbers) > MAX_VALUES
-
-    def _learn_amounts(self, found: Atoms, echoes: set[str]) -> None:
-        if len(self.amounts) >= MAX_AMOUNTS:
-            return
-        known = set(self.amounts)
-        for text in sorted(found.numbers - echoes):
-            number = Decimal(text)
-            if number not in known and number > 1 and len(text) <= 12 and len(self.amounts) < MAX_AMOUNTS:
-                known.add(number)
-                self.amounts.append(number)
+        if text:
+            self._texts.append(_Text(text, (kind, position), tuple(except_values)))
 
     def learn_definition(self, definition: ToolDefinition) -> None:
         """What a tool's description says is no source; it is remembered to say so."""
         text = definition.description
         if definition.input_schema is not None:
             text += " " + msgspec.json.encode(definition.input_schema).decode("utf-8", "replace")
-        found = atoms(text)
-        for key in found.words | found.numbers | found.dates:
-            self.described.setdefault(key, ("tool_description", definition.position))
+        self._described.append(_Text(text, ("tool_description", definition.position)))
 
     def propose(self, text: str, position: int) -> None:
         """What the assistant says becomes a proposal once the user has answered it."""
         if text:
-            self._pending = [*self._pending[-3:], (text, position)]
+            self._pending = [*self._pending[-3:], _Text(text, ("proposal", position))]
 
     def confirm(self) -> None:
         """The user answered: what was proposed before is known to the user."""
-        for text, place in self._pending:
-            found = atoms(text)
-            for key in found.words | found.numbers | found.dates:
-                self.proposed.setdefault(key, ("proposal", place))
+        self._proposed.extend(self._pending)
         self._pending = []
 
+    def catch_up(self, group: str) -> None:
+        """Read the texts learned since a group of tables was last looked at."""
+        while self._read[group] < len(self._texts):
+            item = self._texts[self._read[group]]
+            self._read[group] += 1
+            if sum(len(self.tables[field]) for field in _GROUPS[group]) > MAX_VALUES:
+                continue
+            self._take(group, item)
 
-_FIELDS = (
-    "words", "bare", "numbers", "percents", "dates", "month_days", "months", "month_years", "days", "years", "weekdays",
-    "relative", "spans",
-)  # fmt: skip
+    def _take(self, group: str, item: _Text) -> None:
+        found = _READERS[group](item.text)
+        echoes = {form for value in item.except_values for form in _forms(value)}
+        for field in _GROUPS[group]:
+            table = self.tables[field]
+            for key in getattr(found, field):
+                if key not in table and (not echoes or str(key) not in echoes):
+                    table[key] = item.place
+        if isinstance(found, Numbers):
+            self._take_amounts(found.numbers - echoes)
+
+    def _take_amounts(self, numbers: frozenset[str]) -> None:
+        if len(self.amounts) >= MAX_AMOUNTS:
+            return
+        known = set(self.amounts)
+        for text in sorted(numbers):
+            number = Decimal(text)
+            if number not in known and number > 1 and len(text) <= 12 and len(self.amounts) < MAX_AMOUNTS:
+                known.add(number)
+                self.amounts.append(number)
+
+
+_GROUPS: dict[str, tuple[str, ...]] = {
+    "words": ("words", "bare"),
+    "numbers": ("numbers", "percents"),
+    "days": (
+        "dates", "month_days", "months", "month_years", "days", "years", "weekdays", "relative", "spans",
+    ),
+}  # fmt: skip
+_READERS: dict[str, Callable[[str], Words | Numbers | Days]] = {
+    "words": words_of,
+    "numbers": numbers_of,
+    "days": days_of,
+}
 
 
 def _forms(value: Any) -> set[str]:
     text = str(value)
-    forms = {compact(text), text, *atoms(text).words, *atoms(text).dates}
+    forms = {compact(text), text, *words_of(text).words, *days_of(text).dates}
     number = to_decimal(value)
     return forms | ({decimal_text(number)} if number is not None else set())
 
@@ -126,7 +208,7 @@ def stated_today(text: str) -> date | None:
     for marker in _NOW:
         start = folded.find(marker)
         while start >= 0:
-            near = atoms(text[start : start + 90]).dates
+            near = days_of(text[start : start + 90]).dates
             if near:
                 return as_date(min(near))
             start = folded.find(marker, start + 1)

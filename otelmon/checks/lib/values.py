@@ -26,6 +26,7 @@ _SPANS: dict[str, list[str]] = _DATES["spans"]
 
 _CHUNK = re.compile(r"""[^\s"'`{}\[\](),;<>|=*“”‘’«»\\]+""")
 _RUN = re.compile(r"[^\W_]+")
+_ACCENTS = re.compile(r"[\u0300-\u036f]+")
 _PIECES = re.compile(r"[:/?&@]+")
 _NUMBER = re.compile(r"(?<![\w.])(\d+(?:[.,'\u00a0 ]\d{3})*(?:[.,]\d+)?)(?:\s?([kKmM])(?![\w]))?(\s?%)?")
 _GROUPING = re.compile(r"[,'\u00a0 ]")
@@ -54,19 +55,26 @@ EMAIL = re.compile(r"[^\s@<>\"',;:]+@[^\s@<>\"',;:]+\.[^\W\d_]{2,}")
 URL = re.compile(r"(?:https?://|www\.)\S+", re.IGNORECASE)
 
 
-class Atoms(msgspec.Struct, frozen=True):
-    """The values one text mentions.
-
-    `words`: compact forms (lower case letters and digits) of chunks and their parts; `bare`: chunks
-    that are digits alone, without leading zeros; `numbers` canonical decimal text; `percents` the
-    same, of percentages; `dates` ISO text of full dates; `month_days` "MM-DD"; `month_years` "YYYY-MM"; `days` of a month
-    named without one; `weekdays` 0 Monday; `relative` offsets from today in days.
-    """
+class Words(msgspec.Struct, frozen=True):
+    """The words of a text in compact form (lower case letters and digits): of its chunks, their parts,
+    and ids written in groups; `bare`: chunks that are digits alone, without leading zeros."""
 
     words: frozenset[str] = frozenset()
     bare: frozenset[str] = frozenset()
+
+
+class Numbers(msgspec.Struct, frozen=True):
+    """The numbers of a text as canonical decimal text, and those that are percentages."""
+
     numbers: frozenset[str] = frozenset()
     percents: frozenset[str] = frozenset()
+
+
+class Days(msgspec.Struct, frozen=True):
+    """The days a text mentions: `dates` ISO text of full dates; `month_days` "MM-DD"; `month_years`
+    "YYYY-MM"; `days` of a month named without one; `weekdays` 0 Monday; `relative` offsets from today
+    in days; `spans` "days", "weeks", "months" when such words occur."""
+
     dates: frozenset[str] = frozenset()
     month_days: frozenset[str] = frozenset()
     months: frozenset[int] = frozenset()
@@ -80,8 +88,9 @@ class Atoms(msgspec.Struct, frozen=True):
 
 def fold(text: str) -> str:
     """Lower case, compatible characters made equal, accents removed: `Núñez` -> `nunez`."""
-    decomposed = unicodedata.normalize("NFKD", text.casefold())
-    return "".join(c for c in decomposed if not unicodedata.combining(c)) if not text.isascii() else decomposed
+    if text.isascii():
+        return text.lower()
+    return _ACCENTS.sub("", unicodedata.normalize("NFKD", text.casefold()))
 
 
 def compact(text: str) -> str:
@@ -142,7 +151,7 @@ def as_date(value: str) -> date | None:
 
 def any_date(value: str) -> frozenset[str]:
     """ISO text of the full dates a short value can mean: `20/05/2024`, `May 20, 2024`."""
-    return atoms(value).dates if len(value) <= 60 else frozenset()
+    return days_of(value).dates if len(value) <= 60 else frozenset()
 
 
 def _date(year: int, month: int, day: int) -> date | None:
@@ -152,28 +161,41 @@ def _date(year: int, month: int, day: int) -> date | None:
         return None
 
 
-def atoms(text: str) -> Atoms:
-    """The values a text mentions; linear in the text, remembered for short texts seen lately."""
-    return _remembered(text) if len(text) <= MAX_REMEMBERED else _read(text[:MAX_TEXT])
+def words_of(text: str) -> Words:
+    """The words of a text; linear in the text, remembered for short texts seen lately."""
+    return _remembered_words(text) if len(text) <= MAX_REMEMBERED else _words(text[:MAX_TEXT])
+
+
+def numbers_of(text: str) -> Numbers:
+    """The numbers of a text; linear in the text, remembered for short texts seen lately."""
+    return _remembered_numbers(text) if len(text) <= MAX_REMEMBERED else _numbers(text[:MAX_TEXT])
+
+
+def days_of(text: str) -> Days:
+    """The days of a text; linear in the text, remembered for short texts seen lately."""
+    return _remembered_days(text) if len(text) <= MAX_REMEMBERED else _days(text[:MAX_TEXT])
 
 
 @lru_cache(maxsize=512)
-def _remembered(text: str) -> Atoms:
-    return _read(text)
+def _remembered_words(text: str) -> Words:
+    return _words(text)
 
 
-def _read(text: str) -> Atoms:
+@lru_cache(maxsize=512)
+def _remembered_numbers(text: str) -> Numbers:
+    return _numbers(text)
+
+
+@lru_cache(maxsize=512)
+def _remembered_days(text: str) -> Days:
+    return _days(text)
+
+
+def _days(text: str) -> Days:
     folded = text.casefold()
-    words, bare = _words(text)
-    numbers, percents = _numbers(folded)
     dates, month_days = _written_dates(folded)
     tokens = set(_RUN.findall(folded))
-    numbers |= {str(_NUMBER_WORDS[t]) for t in tokens & _NUMBER_WORDS.keys()}
-    return Atoms(
-        words=frozenset(words),
-        bare=frozenset(bare),
-        numbers=frozenset(numbers),
-        percents=frozenset(percents),
+    return Days(
         dates=frozenset(dates),
         month_days=frozenset(month_days),
         months=frozenset(_MONTHS[m] for m in _MONTH_ONLY.findall(folded)),
@@ -186,36 +208,35 @@ def _read(text: str) -> Atoms:
     )
 
 
-def _words(text: str) -> tuple[set[str], set[str]]:
-    words: set[str] = set()
-    bare: set[str] = set()
-    for chunk in set(_CHUNK.findall(text)):
-        if len(chunk) > MAX_WORD:
-            continue
-        parts = runs(chunk)
-        words.update(parts)
-        words.add("".join(parts))
-        if len(parts) == 1 and parts[0].isdigit():
-            bare.add(parts[0].lstrip("0") or "0")
+def _words(text: str) -> Words:
+    folded = fold(text)
+    words = set(_RUN.findall(folded))
+    chunks = set(_CHUNK.findall(folded))
+    bare = {chunk.lstrip("0") or "0" for chunk in chunks if chunk.isdigit()}
+    for chunk in chunks - words:
+        parts = _RUN.findall(chunk) if len(chunk) <= MAX_WORD else []
         if len(parts) > 1:
-            words.update(compact(piece) for piece in _PIECES.split(chunk))
-    for joined in _joined(text):
-        words.add(joined)
+            words.add("".join(parts))
+            words.update("".join(_RUN.findall(piece)) for piece in _PIECES.split(chunk))
+        elif parts and parts[0].isdigit():
+            bare.add(parts[0].lstrip("0") or "0")
+    words.update(_joined(folded))
     words.discard("")
-    return words, bare
+    return Words(frozenset(words), frozenset(bare))
 
 
 def _joined(text: str) -> Iterator[str]:
     """Ids and phone numbers that are written in groups."""
     for pattern in (_DIGIT_GROUPS, _SPELLED, _PREFIXED):
         for match in pattern.finditer(text):
-            yield compact(match.group())
+            yield "".join(_RUN.findall(match.group()))
 
 
-def _numbers(text: str) -> tuple[set[str], set[str]]:
-    numbers: set[str] = set()
+def _numbers(text: str) -> Numbers:
+    folded = text.casefold()
+    numbers = {str(_NUMBER_WORDS[word]) for word in set(_RUN.findall(folded)) & _NUMBER_WORDS.keys()}
     percents: set[str] = set()
-    for digits, suffix, percent in _NUMBER.findall(text):
+    for digits, suffix, percent in set(_NUMBER.findall(folded)):
         if len(digits) > 30:
             continue
         forms = number_forms(digits)
@@ -228,7 +249,7 @@ def _numbers(text: str) -> tuple[set[str], set[str]]:
         numbers |= forms
         if percent:
             percents |= forms
-    return numbers, percents
+    return Numbers(frozenset(numbers), frozenset(percents))
 
 
 def _written_dates(text: str) -> tuple[set[str], set[str]]:
