@@ -9,7 +9,7 @@ from collections.abc import Iterable
 import zstandard
 from duckdb import DuckDBPyConnection
 
-from otelmon.store.tables import append, select
+from otelmon.store.tables import Row, append, short_key
 
 ARGUMENTS_PREVIEW = 1000
 TEXT_PREVIEW = 200
@@ -50,22 +50,26 @@ class Contents:
 
     def write(self, connection: DuckDBPyConnection) -> None:
         """Store the texts that are not there yet."""
-        known = {
-            row[0]
-            for row in select(
-                connection, "SELECT hash FROM contents WHERE hash IN (SELECT unnest(?::VARCHAR[]))", self._texts
-            )
-        }
+        if not self._texts:
+            return
+        known = {row[0] for row in _find(connection, "hash", self._texts)}
         fresh = [(key, data, compress(data)) for key, data in self._texts.items() if key not in known]
-        rows = [(key, len(data), len(compressed), compressed) for key, data, compressed in fresh]
+        rows = [(key, len(data), len(compressed), compressed, short_key(key)) for key, data, compressed in fresh]
         append(connection, "contents", rows)
 
 
 def load(connection: DuckDBPyConnection, hashes: Iterable[str | None]) -> dict[str, str]:
     """The whole texts by hash; hashes that retention removed are not in the answer."""
-    rows = select(
-        connection,
-        "SELECT hash, data FROM contents WHERE hash IN (SELECT unnest(?::VARCHAR[]))",
-        (key for key in hashes if key),
-    )
+    wanted = {key for key in hashes if key}
+    rows = _find(connection, "hash, data", wanted) if wanted else []
     return {key: expand(data).decode("utf-8", "surrogatepass") for key, data in rows}
+
+
+def _find(connection: DuckDBPyConnection, columns: str, hashes: Iterable[str]) -> list[Row]:
+    wanted = sorted(hashes)
+    return connection.execute(
+        f"SELECT {columns} FROM contents"  # noqa: S608 - names are ours
+        " WHERE rowid IN (SELECT rowid FROM contents WHERE hash_key IN (SELECT unnest($short::UBIGINT[])))"
+        " AND hash IN (SELECT unnest($hashes::VARCHAR[]))",
+        {"hashes": wanted, "short": [short_key(key) for key in wanted]},
+    ).fetchall()

@@ -16,7 +16,7 @@ from otelmon.receive import otlp
 from otelmon.receive.spans import attributes
 from otelmon.store.accounts import Tally
 from otelmon.store.content import compress
-from otelmon.store.tables import Row, append, select
+from otelmon.store.tables import Row, append, of_traces, short_key, traces_parameters
 from otelmon.vocabulary.config import ReceiveConfig
 from otelmon.vocabulary.errors import InputError
 
@@ -96,11 +96,12 @@ def write_spans(connection: DuckDBPyConnection, batch: list[SpanMessage], tally:
 def _known(connection: DuckDBPyConnection, batch: list[SpanMessage]) -> dict[tuple[str, str], set[str]]:
     traces = {span[0] for item in batch for span in item.spans}
     known: dict[tuple[str, str], set[str]] = defaultdict(set)
-    rows = select(
-        connection,
-        "SELECT trace_id, span_id, digest FROM spans WHERE trace_id IN (SELECT unnest(?::VARCHAR[]))",
-        traces,
-    )
+    if not traces:
+        return known
+    rows = connection.execute(
+        f"SELECT trace_id, span_id, digest FROM spans WHERE {of_traces('spans')}",  # noqa: S608 - no value in it
+        traces_parameters(traces),
+    ).fetchall()
     for trace_id, span_id, digest in rows:
         known[trace_id, span_id].add(digest)
     return known
@@ -110,6 +111,7 @@ def _fresh_rows(item: SpanMessage, known: dict[tuple[str, str], set[str]], tally
     message = item.message
     rows: list[Row] = []
     conflicts = 0
+    keys = {trace_id: short_key(trace_id) for trace_id in {span[0] for span in item.spans}}
     for index, (trace_id, span_id, digest, columns) in enumerate(item.spans):
         digests = known[trace_id, span_id]
         if digest in digests:
@@ -119,7 +121,7 @@ def _fresh_rows(item: SpanMessage, known: dict[tuple[str, str], set[str]], tally
         digests.add(digest)
         rows.append(
             (trace_id, span_id, *columns, digest, conflict, message.time_unix_nano,
-             message.topic, message.partition, message.offset, index)
+             message.topic, message.partition, message.offset, index, keys[trace_id])
         )  # fmt: skip
     tally.add(message, "received", "", item.received)
     tally.add(message, "stored", "", len(rows))

@@ -15,7 +15,16 @@ from duckdb import DuckDBPyConnection
 from otelmon.store.call_rows import call_row
 from otelmon.store.content import Contents
 from otelmon.store.sqlfiles import sql
-from otelmon.store.tables import Row, append, delete, replace, select
+from otelmon.store.tables import (
+    Row,
+    append,
+    delete,
+    of_traces,
+    replace_traces,
+    select,
+    short_key,
+    traces_parameters,
+)
 from otelmon.vocabulary.event import AssistantMessage, Event, Run, SystemMessage, ToolCall, ToolDefinition, UserMessage
 from otelmon.vocabulary.messages import TraceRecord
 
@@ -64,42 +73,54 @@ class _Trace:
 def _write(connection: DuckDBPyConnection, traces: dict[str, _Trace], contents: Contents) -> None:
     if not traces:
         return
-    ids = sorted(traces)
-    replace(connection, "runs", "trace_id", ids, [_run_row(run) for t in traces.values() for run in t.runs.values()])
-    _keep_only(connection, "drop_calls", ids, {id_: (t.kept or set()) - t.calls.keys() for id_, t in traces.items()})
-    append(
-        connection,
-        "tool_calls",
-        [call_row(c, id_, t.conversation_id, contents) for id_, t in traces.items() for c in t.calls.values()],
-    )
-    _keep_only(
-        connection, "drop_effects", ids, {id_: (t.kept or set()) - t.effects.keys() for id_, t in traces.items()}
-    )
-    append(connection, "effects", [(key, id_, *e) for id_, t in traces.items() for key, e in t.effects.items()])
+    keys = {trace_id: short_key(trace_id) for trace_id in traces}
+    runs = [(*_run_row(run), keys[id_]) for id_, t in traces.items() for run in t.runs.values()]
+    replace_traces(connection, "runs", traces, runs)
+    calls = [
+        (*call_row(call, id_, t.conversation_id, contents), keys[id_])
+        for id_, t in traces.items()
+        for call in t.calls.values()
+    ]
+    _keep_only(connection, "tool_calls", {id_: (t.kept or set()) - t.calls.keys() for id_, t in traces.items()})
+    append(connection, "tool_calls", calls)
+    effects = [(key, id_, *effect, keys[id_]) for id_, t in traces.items() for key, effect in t.effects.items()]
+    _keep_only(connection, "effects", {id_: (t.kept or set()) - t.effects.keys() for id_, t in traces.items()})
+    append(connection, "effects", effects)
     changed = {id_: t for id_, t in traces.items() if t.messages}
-    replace(
-        connection,
-        "messages",
-        "trace_id",
-        changed,
-        [_message_row(m, id_, t.conversation_id, contents) for id_, t in changed.items() for m in t.messages],
-    )
-    replace(connection, "not_evaluable", "trace_id", ids, [row for id_, t in traces.items() for row in _gaps(id_, t)])
+    messages = [
+        (*_message_row(message, id_, t.conversation_id, contents), keys[id_])
+        for id_, t in changed.items()
+        for message in t.messages
+    ]
+    replace_traces(connection, "messages", changed, messages)
+    gaps = [(*row, keys[id_]) for id_, t in traces.items() for row in _gaps(id_, t)]
+    replace_traces(connection, "not_evaluable", traces, gaps)
     _follow_conversation(connection, traces)
 
 
-def _keep_only(connection: DuckDBPyConnection, query: str, traces: list[str], kept: dict[str, set[str]]) -> None:
+def _keep_only(connection: DuckDBPyConnection, table: str, kept: dict[str, set[str]]) -> None:
     """Delete the rows of the traces whose call is not kept."""
     keys = sorted(f"{trace_id} {key}" for trace_id, keys in kept.items() for key in keys)
-    connection.execute(sql(f"writer.{query}"), [traces, keys])
+    connection.execute(
+        f"DELETE FROM {table} WHERE {of_traces(table)}"  # noqa: S608 - names are ours
+        " AND (trace_id || ' ' || call_key) NOT IN (SELECT unnest($kept::VARCHAR[]))",
+        {**traces_parameters(kept), "kept": keys},
+    )
 
 
 def _follow_conversation(connection: DuckDBPyConnection, traces: dict[str, _Trace]) -> None:
     """Rows that stayed as they were move with their trace when its conversation becomes known."""
-    ids = sorted(traces)
-    conversations = [traces[id_].conversation_id for id_ in ids]
     for table in ("tool_calls", "messages"):
-        connection.execute(sql(f"writer.follow_{table}"), [ids, conversations])
+        rows = connection.execute(
+            f"SELECT DISTINCT trace_id, conversation_id FROM {table} WHERE {of_traces(table)}",  # noqa: S608
+            traces_parameters(traces),
+        ).fetchall()
+        # Looked for first: it is rare, and an UPDATE that changes nothing costs ten times the look.
+        for trace_id in sorted({id_ for id_, stored in rows if stored != traces[id_].conversation_id}):
+            connection.execute(
+                f"UPDATE {table} SET conversation_id = $conversation WHERE {of_traces(table)}",  # noqa: S608
+                {**traces_parameters([trace_id]), "conversation": traces[trace_id].conversation_id},
+            )
 
 
 def _run_row(run: Run) -> Row:

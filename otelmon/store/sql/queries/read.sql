@@ -37,18 +37,18 @@ ORDER BY f.status = 'open' DESC, f.event_time_unix_nano, f.finding_id
 LIMIT $limit OFFSET $offset
 
 -- name: calls_of_spans
-SELECT c.*, coalesce(e.effect, 'unknown') AS effect, coalesce(e.repeat, 'additive') AS repeat
+SELECT c.* EXCLUDE (trace_key), coalesce(e.effect, 'unknown') AS effect, coalesce(e.repeat, 'additive') AS repeat
 FROM tool_calls c LEFT JOIN effects e USING (trace_id, call_key)
 WHERE c.span_id IN (SELECT unnest(?::VARCHAR[]))
 ORDER BY c.start_time_unix_nano, c.position, c.call_key
 
 -- name: calls_of_run
-SELECT c.*, coalesce(e.effect, 'unknown') AS effect, coalesce(e.repeat, 'additive') AS repeat
+SELECT c.* EXCLUDE (trace_key), coalesce(e.effect, 'unknown') AS effect, coalesce(e.repeat, 'additive') AS repeat
 FROM tool_calls c LEFT JOIN effects e USING (trace_id, call_key)
 WHERE c.run_id = ? ORDER BY c.position, c.call_key
 
 -- name: calls_of_conversation
-SELECT c.*, coalesce(e.effect, 'unknown') AS effect, coalesce(e.repeat, 'additive') AS repeat
+SELECT c.* EXCLUDE (trace_key), coalesce(e.effect, 'unknown') AS effect, coalesce(e.repeat, 'additive') AS repeat
 FROM tool_calls c LEFT JOIN effects e USING (trace_id, call_key)
 WHERE c.conversation_id = ? ORDER BY c.position, c.call_key
 
@@ -66,10 +66,10 @@ FROM messages WHERE conversation_id = ? ORDER BY position
 SELECT rule_id, reason FROM not_evaluable WHERE run_id = ? ORDER BY rule_id
 
 -- name: run
-SELECT * FROM runs WHERE run_id = ?
+SELECT * EXCLUDE (trace_key) FROM runs WHERE run_id = ?
 
 -- name: runs_of_conversation
-SELECT * FROM runs WHERE conversation_id = ? ORDER BY start_time_unix_nano, run_id
+SELECT * EXCLUDE (trace_key) FROM runs WHERE conversation_id = ? ORDER BY start_time_unix_nano, run_id
 
 -- name: runs
 WITH picked AS (
@@ -90,7 +90,7 @@ found AS (
     SELECT run_id, count(*) AS findings FROM findings SEMI JOIN picked USING (run_id)
     WHERE shown AND status = 'open' GROUP BY ALL
 )
-SELECT picked.*, coalesce(calls, 0), coalesce(findings, 0)
+SELECT picked.* EXCLUDE (trace_key), coalesce(calls, 0), coalesce(findings, 0)
 FROM picked LEFT JOIN called USING (run_id) LEFT JOIN found USING (run_id)
 ORDER BY start_time_unix_nano DESC, run_id
 

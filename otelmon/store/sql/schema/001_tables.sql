@@ -1,5 +1,7 @@
 -- No primary keys: there is one writer, and it replaces rows by key inside one transaction. An index
 -- would cost every append, and DuckDB refuses to delete and insert one key in one transaction.
+-- trace_key and hash_key are 8 bytes of the long key beside them: the writer scans them instead (17 times
+-- faster over 3 million rows), and compares the long key of the few rows it finds.
 
 -- One row a bus message of the spans topic: the request as it came, zstd-compressed.
 CREATE TABLE payloads (
@@ -32,7 +34,8 @@ CREATE TABLE spans (
     payload_topic VARCHAR NOT NULL,
     payload_partition INTEGER NOT NULL,
     payload_offset BIGINT NOT NULL,
-    payload_index INTEGER NOT NULL
+    payload_index INTEGER NOT NULL,
+    trace_key UBIGINT NOT NULL
 );
 
 -- Long texts, once each: zstd-compressed UTF-8, keyed by their hash.
@@ -40,7 +43,8 @@ CREATE TABLE contents (
     hash VARCHAR NOT NULL,
     bytes_raw BIGINT NOT NULL,
     bytes_stored BIGINT NOT NULL,
-    data BLOB NOT NULL
+    data BLOB NOT NULL,
+    hash_key UBIGINT NOT NULL
 );
 
 CREATE TABLE runs (
@@ -64,7 +68,8 @@ CREATE TABLE runs (
     root_seen BOOLEAN NOT NULL,
     closed VARCHAR,
     gaps VARCHAR[] NOT NULL,
-    error_type VARCHAR
+    error_type VARCHAR,
+    trace_key UBIGINT NOT NULL
 );
 
 -- One row an execution of a tool. *_content: hash of the full text in contents, when the row shows
@@ -102,7 +107,8 @@ CREATE TABLE tool_calls (
     result_fidelity VARCHAR NOT NULL,
     tool_call_result VARCHAR NOT NULL,
     result_content VARCHAR,
-    extra VARCHAR NOT NULL
+    extra VARCHAR NOT NULL,
+    trace_key UBIGINT NOT NULL
 );
 
 -- What a call does and whether doing it twice is two effects, as judged with the catalogue in force.
@@ -110,7 +116,8 @@ CREATE TABLE effects (
     call_key VARCHAR NOT NULL,
     trace_id VARCHAR NOT NULL,
     effect VARCHAR NOT NULL,
-    repeat VARCHAR NOT NULL
+    repeat VARCHAR NOT NULL,
+    trace_key UBIGINT NOT NULL
 );
 
 CREATE TABLE messages (
@@ -127,7 +134,8 @@ CREATE TABLE messages (
     end_time_unix_nano BIGINT NOT NULL,
     text VARCHAR NOT NULL,
     content VARCHAR,
-    requests VARCHAR NOT NULL
+    requests VARCHAR NOT NULL,
+    trace_key UBIGINT NOT NULL
 );
 
 -- One row a distinct definition of a tool and where it was seen.
@@ -184,7 +192,8 @@ CREATE TABLE not_evaluable (
     agent_name VARCHAR,
     rule_id VARCHAR NOT NULL,
     reason VARCHAR NOT NULL,
-    time_unix_nano BIGINT NOT NULL
+    time_unix_nano BIGINT NOT NULL,
+    trace_key UBIGINT NOT NULL
 );
 
 CREATE TABLE incidents (

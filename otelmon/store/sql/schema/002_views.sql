@@ -5,7 +5,7 @@ FROM findings f LEFT JOIN incident_findings m USING (finding_id)
 WHERE f.shown AND f.status = 'open';
 
 CREATE VIEW calls AS
-SELECT c.*, coalesce(e.effect, 'unknown') AS effect, coalesce(e.repeat, 'additive') AS repeat
+SELECT c.* EXCLUDE (trace_key), coalesce(e.effect, 'unknown') AS effect, coalesce(e.repeat, 'additive') AS repeat
 FROM tool_calls c LEFT JOIN effects e USING (trace_id, call_key);
 
 CREATE VIEW open_incidents AS
