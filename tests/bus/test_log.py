@@ -183,6 +183,20 @@ def test_what_was_taken_back_is_never_seen(tmp_path: Path) -> None:
     again.close()
 
 
+def test_what_a_disk_refused_to_take_back_is_taken_back_before_the_next_write(tmp_path: Path) -> None:
+    losses: Counter[str] = Counter()
+    log = make(tmp_path / "0", losses)
+    write(log, [Outgoing("k", b"kept", 0)])
+    with log.segments[0].path.open("ab") as file:
+        file.write(b"half a message")
+    write(log, [Outgoing("k", b"next", 0)])
+    log.close()
+    again = make(tmp_path / "0", losses)
+    assert values(again) == [b"kept", b"next"]
+    assert not losses
+    again.close()
+
+
 def test_a_reader_whose_segment_is_deleted_goes_on_at_the_oldest(tmp_path: Path) -> None:
     losses: Counter[str] = Counter()
     log = make(tmp_path / "0", losses, segment_bytes=1)
