@@ -146,7 +146,7 @@ def stored(database: Database, batches: Sequence[Sequence[Delivered]]) -> dict[s
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_any_cut_and_any_replay_give_the_same_tables(database: Database, kind: str, data: st.DataObject) -> None:
     messages = data.draw(streams(KINDS[kind]), label="messages")
@@ -181,10 +181,10 @@ with Database.open(sys.argv[1]) as database:
 
 
 def long_stream() -> list[Delivered]:
-    """The same 800 messages each time it is asked."""
+    """The same 400 messages each time it is asked."""
     chance = random.Random(7)
     messages: list[Delivered] = []
-    for number in range(400):
+    for number in range(200):
         spans = [
             (f"{chance.randrange(1, 60):032x}", f"{chance.randrange(1, 400):016x}", chance.choice("xy"))
             for _ in range(8)
@@ -207,10 +207,10 @@ def long_stream() -> list[Delivered]:
 def test_kill_9_at_random_moments_then_replay(database: Database, tmp_path: Path) -> None:
     path = tmp_path / "killed.duckdb"
     chance = random.Random(11)
-    for _ in range(10):
+    for _ in range(6):
         process = _writer(path)
         assert process.stdout is not None
-        for _ in range(chance.randrange(1, 12)):
+        for _ in range(chance.randrange(1, 10)):
             assert process.stdout.readline()
         time.sleep(chance.uniform(0.0, 0.02))
         process.send_signal(signal.SIGKILL)
