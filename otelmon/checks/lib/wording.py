@@ -15,6 +15,8 @@ from otelmon.checks.lib.verbs import name_words
 
 MANY = 1_000  # "one per pallet": as many as there are
 _MAX_TEXT = 20_000
+_OPENING = " \t\n\"'¡¿.,!-*"
+_SENTENCE = re.compile(r"[^.!?\n]+[.!?]?")
 _QUOTES = str.maketrans({"\u2019": "'", "\u2018": "'", "\u201c": '"', "\u201d": '"', "\u00a0": " "})
 
 
@@ -53,7 +55,7 @@ def says(kind: str, text: str) -> bool:
 
 def starts_with(kind: str, text: str) -> bool:
     """True when the first words of the text are of this kind."""
-    return bool(_words().patterns[kind].match(plain(text).lstrip(" \t\n\"'¡¿.,!-")))
+    return bool(_words().patterns[kind].match(plain(text).lstrip(_OPENING)))
 
 
 def asked_count(text: str, tool_name: str = "", arguments: Iterable[str] = ()) -> int:
@@ -103,6 +105,22 @@ def only_thanks(text: str) -> bool:
     return len(text) < 60 and starts_with("thanks", text)
 
 
+@lru_cache(maxsize=512)
 def agrees(text: str) -> bool:
-    """A yes that is not taken back in the same breath."""
-    return says("yes", text) and not starts_with("no", text)
+    """A yes: not a question, not negated, not taken back in the same breath."""
+    patterns = _words().patterns
+    kept = patterns["harmless"].sub(" ", plain(text))
+    if patterns["no"].match(kept.lstrip(_OPENING)):
+        return False
+    return any(_sentence_agrees(s.lstrip(_OPENING)) for s in _SENTENCE.findall(kept))
+
+
+def _sentence_agrees(sentence: str) -> bool:
+    patterns = _words().patterns
+    if sentence.endswith("?"):
+        return bool(patterns["yes"].match(sentence)) and len(sentence) > len("okay?")
+    for found in patterns["yes"].finditer(sentence):
+        before = sentence[: found.start()].split()[-3:]
+        if not patterns["negation"].search(" ".join((*before, found.group()))):
+            return True
+    return False

@@ -53,14 +53,40 @@ def test_parts_of_words_are_no_words(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["Yes, go ahead", "Sí, adelante", "Ja, gerne", "ok", "I confirm.", "“Yes” — please do"]
+    "text",
+    [
+        "Yes, go ahead",
+        "Sí, adelante",
+        "Ja, gerne",
+        "ok",
+        "I confirm.",
+        "No problem, go ahead.",
+        "Kein Problem, ja",
+        "Yes, can you cancel it?",
+        "That works. What is next?",
+        "“Yes” — please do",
+    ],
 )
 def test_a_yes(text: str) -> None:
     assert agrees(text)
 
 
 @pytest.mark.parametrize(
-    "text", ["No, that is not right.", "nein, ok nicht", "Stop. yes I mean it", "maybe", "yesterday", "no, espera"]
+    "text",
+    [
+        "No, that is not right.",
+        "nein, ok nicht",
+        "Stop. yes I mean it",
+        "maybe",
+        "yesterday",
+        "That is not ok.",
+        "Are you sure?",
+        "Is that ok?",
+        "Before I confirm, tell me the price.",
+        "nicht in ordnung",
+        "I will confirm later",
+        "no, espera",
+    ],
 )
 def test_no_yes(text: str) -> None:
     assert not agrees(text)
