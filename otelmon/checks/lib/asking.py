@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from otelmon.checks.lib.state import plain_value
@@ -11,6 +13,8 @@ from otelmon.vocabulary.event import AssistantMessage, ToolCall, UserMessage
 
 if TYPE_CHECKING:
     from otelmon.checks.view import View
+
+_MAX_TEXT = 20_000
 
 
 def user_messages_between(first: ToolCall | None, second: ToolCall, view: View) -> list[UserMessage]:
@@ -65,15 +69,21 @@ def names_values(text: str, call: ToolCall, view: View) -> bool:
 
 def names_action(text: str, call: ToolCall) -> bool:
     """True when the text has the verb of the tool's name."""
-    said = {w[:5] for w in name_words(text[:20_000])}
+    said = _beginnings(text[:_MAX_TEXT])
     return any(w[:5] in said for w in action_words(call.tool_name) if len(w) > 2)
+
+
+@lru_cache(maxsize=256)
+def _beginnings(text: str) -> frozenset[str]:
+    """The first five letters of every word: `cancellation` names the action of `cancel_order`."""
+    return frozenset(word[:5] for word in re.findall(r"[^\W_]+", plain(text)))
 
 
 def names_call(text: str, call: ToolCall, view: View) -> bool:
     """True when the text names the call's values, or any word of its name when it has no such values."""
     if view.identifying_values(call):
         return names_values(text, call, view)
-    said = {w[:5] for w in name_words(text[:20_000])}
+    said = _beginnings(text[:_MAX_TEXT])
     return any(w[:5] in said for w in name_words(call.tool_name) if len(w) > 2)
 
 

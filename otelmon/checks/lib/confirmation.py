@@ -11,14 +11,19 @@ from otelmon.checks.view import View
 from otelmon.vocabulary.event import ToolCall
 
 _SENTENCE = re.compile(r"(?<=[.!?;])\s+|\n+")
+_MAX_TEXT = 100_000
 KINDS = ("deletion", "cancellation", "irreversible", "payment", "change")
 
 
-@lru_cache(maxsize=64)
 def demands(text: str) -> tuple[tuple[str, str], ...]:
     """(kind of effect, sentence) for each sentence that says the effect needs a person's yes."""
+    return _demands(text[:_MAX_TEXT])
+
+
+@lru_cache(maxsize=64)
+def _demands(text: str) -> tuple[tuple[str, str], ...]:
     found = []
-    for sentence in _SENTENCE.split(text[:100_000]):
+    for sentence in _SENTENCE.split(text):
         if says("confirmation.demand", sentence) and says("confirmation.necessity", sentence):
             found += [(kind, sentence.strip()[:300]) for kind in KINDS if says(f"confirmation.{kind}", sentence)]
     return tuple(found)

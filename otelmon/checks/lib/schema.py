@@ -70,7 +70,7 @@ def depth(data: Any) -> int:
     return level + bool(current)
 
 
-@lru_cache(maxsize=512)
+@lru_cache(maxsize=256)
 def _compiled(text: bytes) -> Any:
     """A validator, or None when the text is no usable schema. Formats are hints here, not rules."""
     try:

@@ -14,7 +14,7 @@ from functools import lru_cache
 from otelmon.checks.lib.sqltext import classify_sql
 from otelmon.checks.lib.verbs import STRENGTH, UNKNOWN, VerbClass, words
 
-_MAX_TEXT, _MAX_DEPTH = 20_000, 4
+_MAX_TEXT, _MAX_CACHED, _MAX_DEPTH, _MAX_INNER = 20_000, 2_000, 4, 50
 _READ = VerbClass("read", "absolute")
 _ABSOLUTE = VerbClass("write", "absolute")
 _ADDITIVE = VerbClass("write", "additive")
@@ -74,14 +74,18 @@ _BREAKS = frozenset(("|", "||", "&", "&&", ";", ";;", "|&", "(", ")", "{", "}"))
 _KEYWORDS = frozenset(("if", "then", "else", "elif", "fi", "do", "done", "while", "until", "!", "case", "esac"))
 _SUBSTITUTION = re.compile(r"\$\(([^()]*)\)|`([^`]*)`")
 _ASSIGNMENT = re.compile(r"^[A-Za-z_]\w*=")
-_HEREDOC = re.compile(r"<<-?\s*(['\"]?)(\w+)\1(.*?)\n(?:.*?\n)??\s*\2\b", re.DOTALL)
+_HEREDOC = re.compile(r"<<-?\s*(['\"]?)(\w+)\1")
 _NOWHERE = ("/dev/null", "/dev/stdout", "/dev/stderr", "&1", "&2", "1", "2", "nul", "$null")
 
 
-@lru_cache(maxsize=1024)
 def classify_shell(line: str) -> VerbClass:
     """The strongest effect of a command line; UNKNOWN when a part of it can not be told."""
-    return _classify_line(line[:_MAX_TEXT], 0)
+    return _cached(line) if len(line) <= _MAX_CACHED else _classify_line(line[:_MAX_TEXT], 0)
+
+
+@lru_cache(maxsize=1024)
+def _cached(line: str) -> VerbClass:
+    return _classify_line(line, 0)
 
 
 def classify_argv(argv: Sequence[str]) -> VerbClass:
@@ -92,8 +96,8 @@ def classify_argv(argv: Sequence[str]) -> VerbClass:
 def _classify_line(line: str, depth: int) -> VerbClass:
     if depth > _MAX_DEPTH:
         return UNKNOWN
-    found = [_classify_line(a or b, depth + 1) for a, b in _SUBSTITUTION.findall(line)]
-    tokens = _tokens(_HEREDOC.sub(r"\3\n", line))
+    found = [_classify_line(a or b, depth + 1) for a, b in _SUBSTITUTION.findall(line)[:_MAX_INNER]]
+    tokens = _tokens(_without_heredocs(line))
     if tokens is None:
         return UNKNOWN
     for command in _commands(tokens):
@@ -103,6 +107,22 @@ def _classify_line(line: str, depth: int) -> VerbClass:
         if argv:
             found.append(_classify_command(argv, depth))
     return _worst(found)
+
+
+def _without_heredocs(line: str) -> str:
+    """The line without the texts it feeds to its programs (`<<EOF ... EOF`)."""
+    kept: list[str] = []
+    until = ""
+    for row in line.split("\n"):
+        if until:
+            until = "" if row.strip() == until else until
+            continue
+        opened = _HEREDOC.search(row)
+        if opened:
+            until = opened.group(2)
+            row = row[: opened.start()] + row[opened.end() :]
+        kept.append(row)
+    return "\n".join(kept)
 
 
 def _worst(found: Sequence[VerbClass]) -> VerbClass:

@@ -13,6 +13,7 @@ from otelmon.checks.lib.verbs import STRENGTH, VerbClass
 from otelmon.vocabulary.catalogue import Effect
 
 _MAX_PARSED = 20_000  # characters; longer texts are judged by their first words
+_MAX_CACHED = 2_000
 _READ = VerbClass("read", "absolute")
 _FIRST_WORD: dict[str, VerbClass] = {
     **dict.fromkeys(("select", "show", "describe", "desc", "explain", "pragma", "values", "table", "list"), _READ),
@@ -25,7 +26,7 @@ _FIRST_WORD: dict[str, VerbClass] = {
     **dict.fromkeys(("delete", "drop", "truncate", "alter", "revoke", "purge"), VerbClass("destructive", "absolute")),
     **dict.fromkeys(("call", "exec", "execute", "do"), VerbClass("write", "additive")),
 }  # fmt: skip
-_COMMENT = re.compile(r"--[^\n]*|/\*.*?\*/", re.DOTALL)
+_COMMENT = re.compile(r"--[^\n]*|/\*(?:[^*]|\*(?!/))*(?:\*/|$)")  # an open one runs to the end: linear
 # What must follow a first word that is also an English word, so that prose is not taken for SQL.
 _SECOND = {
     "select": r"select\b[^;]*?(\bfrom\b|[*'\d(])", "show": r"show\s+\w+\s*;?\s*$", "insert": r"insert\s+(or\s+\w+\s+)?into\b",
@@ -39,15 +40,21 @@ _SECOND_RE = {word: re.compile(r"[\s(;]*" + pattern, re.IGNORECASE) for word, pa
 _ANYWHERE = re.compile(r"\b(insert|update|delete|drop|truncate|alter|merge|replace)\b", re.IGNORECASE)
 
 
-@lru_cache(maxsize=1024)
 def classify_sql(text: str) -> VerbClass | None:
     """The strongest effect of the statements in a text, or None when it is not SQL."""
+    return _cached(text) if len(text) <= _MAX_CACHED else _classify_text(text)
+
+
+def _classify_text(text: str) -> VerbClass | None:
     first = _first_word(text)
     if first not in _FIRST_WORD or not _is_sql(first, text):
         return None
     statements = _parse(text) if len(text) <= _MAX_PARSED else None
     found = [_classify(s) for s in statements if s is not None] if statements else _by_words(text)
     return max(found, key=_strength, default=None)
+
+
+_cached = lru_cache(maxsize=1024)(_classify_text)
 
 
 def _is_sql(first: str, text: str) -> bool:

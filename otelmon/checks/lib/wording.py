@@ -41,10 +41,14 @@ def _words() -> _Words:
     return _Words(patterns, numbers, counted, alone)
 
 
-@lru_cache(maxsize=512)
 def plain(text: str) -> str:
     """Text for matching: lower case, accents folded, straight quotes, bounded."""
-    folded = unicodedata.normalize("NFKD", text[:_MAX_TEXT].translate(_QUOTES).replace("ß", "ss"))
+    return _plain(text[:_MAX_TEXT])
+
+
+@lru_cache(maxsize=256)
+def _plain(text: str) -> str:
+    folded = unicodedata.normalize("NFKD", text.translate(_QUOTES).replace("ß", "ss"))
     return "".join(c for c in folded if not unicodedata.combining(c)).lower()
 
 
@@ -64,7 +68,7 @@ def asked_count(text: str, tool_name: str = "", arguments: Iterable[str] = ()) -
     return _asked_count(text[:_MAX_TEXT], tool_name, tuple(arguments))
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=256)
 def _asked_count(text: str, tool_name: str, arguments: tuple[str, ...]) -> int:
     words, matched = _words(), plain(text)
     if words.patterns["each"].search(matched):
@@ -105,9 +109,13 @@ def only_thanks(text: str) -> bool:
     return len(text) < 60 and starts_with("thanks", text)
 
 
-@lru_cache(maxsize=512)
 def agrees(text: str) -> bool:
     """A yes: not a question, not negated, not taken back in the same breath."""
+    return _agrees(text[:_MAX_TEXT])
+
+
+@lru_cache(maxsize=256)
+def _agrees(text: str) -> bool:
     patterns = _words().patterns
     kept = patterns["harmless"].sub(" ", plain(text))
     if patterns["no"].match(kept.lstrip(_OPENING)):

@@ -123,3 +123,15 @@ def test_any_text_is_judged_without_an_error(text: str) -> None:
     assert classify_shell(text).effect in STRENGTH
     found = classify_sql(text)
     assert found is None or found.effect in STRENGTH
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["/*" * 9_999, "*/" + "/*" * 9_999, "(" * 20_000, "select " + "(" * 9_000 + "1", "with a as (" * 1_800, "$(" * 9_999,
+     "<<a\n" * 5_000, "`" * 19_999, "'" * 19_999, "a;" * 9_999, "delete from t where " + "a=1 and " * 2_400 + "b=2"],
+)  # fmt: skip
+def test_texts_written_to_be_slow_are_not(text: str) -> None:
+    """The time limit of the test run is the bar; a quadratic pattern takes minutes here."""
+    for _ in range(3):
+        classify_sql(text)
+        classify_shell(text)
