@@ -88,6 +88,20 @@ def test_a_port_that_is_taken_is_told_with_the_option(door: str, sink: Sink) -> 
     assert f"choose another one with receive.{door}" in text
 
 
+def test_when_one_door_can_not_open_the_other_does_not_stay_open(sink: Sink) -> None:
+    with socket.socket() as other, socket.socket() as free:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+        free.close()
+        with pytest.raises(UnreachableError) as caught:
+            Doors(sink.receiver(grpc=f"127.0.0.1:{port}", http=f"127.0.0.1:{other.getsockname()[1]}"))
+    with pytest.raises(ConnectionRefusedError), socket.create_connection(("127.0.0.1", port), timeout=5):
+        pass
+    assert caught.value.problems[0].where == "receive.http"
+
+
 @pytest.mark.parametrize("door", ["grpc", "http"])
 def test_two_monitors_never_share_a_port(door: str, open_doors: OpenDoors, sink: Sink) -> None:
     address = getattr(open_doors(), door)

@@ -219,9 +219,10 @@ def test_a_file_that_can_not_be_opened_is_the_users_mistake(tmp_path: Path, name
         list(read_worlds(tmp_path / name))
 
 
-def test_a_large_file_of_lines_is_streamed(tmp_path: Path) -> None:
+@pytest.mark.parametrize("first", [TRANSCRIPT, b"{oops}\n{oops}"])
+def test_a_large_file_of_lines_is_streamed(tmp_path: Path, first: bytes) -> None:
     path = tmp_path / "x"
-    path.write_bytes((TRANSCRIPT + b"\n") * 20_000)
+    path.write_bytes(first + b"\n" + (TRANSCRIPT + b"\n") * 20_000)
     with path.open("rb") as file:
         reader = files._Reader(str(path), None)
         next(reader.worlds(file))
