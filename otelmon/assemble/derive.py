@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any
 
 import msgspec
@@ -17,6 +18,52 @@ from otelmon.assemble.slots import Slot, SlotTable, hash_of
 from otelmon.assemble.values import decode_payload, stable_bytes
 from otelmon.vocabulary.canonical import short_hash
 from otelmon.vocabulary.reading import ToolFields
+
+_TRACE, _ID, _NAME, _ARGUMENTS, _RESULT = range(5)
+# What must agree, surest first.
+_AGREE = (
+    (_TRACE, _ID, _NAME, _ARGUMENTS, _RESULT),
+    (_TRACE, _ID, _NAME, _ARGUMENTS),
+    (_ID, _NAME, _ARGUMENTS),
+    (_TRACE, _ID),
+    (_ID, _NAME),
+    (_TRACE, _NAME, _ARGUMENTS, _RESULT),
+    (_TRACE, _NAME, _ARGUMENTS),
+    (_NAME, _ARGUMENTS),
+    (_TRACE, _NAME, _RESULT),
+    (_TRACE, _NAME),
+)
+_LEVELS = len(_AGREE)
+_PICK = tuple(itemgetter(*fields) for fields in _AGREE)
+_WHILE_OPEN = (0, 5, 8)  # an equal result is a hint only at the time
+_BLIND = (4, 8, 9)  # only for executions that show no arguments
+_WITHOUT_ID = 7  # only for executions without a call id: another trace is far away
+_SAME_TRACE_BY_ID = (1, 3)
+
+_Facts = tuple[str, str | None, str, bytes | None, str | None]
+
+
+def _key(level: int, facts: _Facts) -> Hashable | None:
+    fields = _AGREE[level]
+    if (_ID in fields and not facts[_ID]) or (_ARGUMENTS in fields and facts[_ARGUMENTS] is None):
+        return None
+    return (level, *_PICK[level](facts))
+
+
+def _slot_keys(slot: Slot, level: int) -> list[Hashable]:
+    request, trace = slot.request, slot.node.place.reading.trace_id
+    result = slot.response.text if slot.response else None
+    spellings = _spellings(slot) if _ARGUMENTS in _AGREE[level] else [None]
+    keys = (_key(level, (trace, request.tool_call_id, request.tool_name, a, result)) for a in spellings)
+    return [key for key in keys if key is not None]
+
+
+def _execution_key(execution: Execution, level: int) -> Hashable | None:
+    fields, arguments = execution.fields, execution.arguments
+    if (level in _BLIND and arguments is not None) or (level == _WITHOUT_ID and fields.call_id):
+        return None
+    trace = execution.reading.trace_id
+    return _key(level, (trace, fields.call_id, fields.name, arguments, fields.result_text))
 
 
 @dataclass(slots=True, eq=False)
@@ -33,14 +80,26 @@ class Called:
 class _Pool:
     """Open slots under several keys; a slot taken under one key is gone under all."""
 
-    def __init__(self) -> None:
+    def __init__(self, slots: Sequence[Slot]) -> None:
+        self._all = slots
+        self._levels: set[int] = set()
         self._taken: set[int] = set()
         self._slots: dict[Hashable, list[Slot]] = {}
         self._open: dict[Hashable, int] = {}
         self._first: dict[Hashable, int] = {}
 
-    def add(self, key: Hashable, slot: Slot) -> None:
-        self._slots.setdefault(key, []).append(slot)
+    def index(self, level: int) -> None:
+        """Make the keys of a level known; most levels are never needed."""
+        if level in self._levels:
+            return
+        self._levels.add(level)
+        for slot in self._all:
+            for key in _slot_keys(slot, level):
+                self._slots.setdefault(key, []).append(slot)
+
+    @property
+    def knows_requests(self) -> bool:
+        return bool(self._all)
 
     def newest(self, key: Hashable) -> Slot | None:
         """The last slot under a key, taken or not."""
@@ -87,14 +146,15 @@ def match(executions: Sequence[Execution], table: SlotTable) -> list[Called]:
     id, name, arguments and result; then less and less of it. At each step a request that was open
     at the time wins over the first one. An execution whose id belongs to a request that is taken is
     another attempt at it."""
-    pool = _Pool()
-    for slot in table.all:
-        for key in _slot_keys(slot):
-            pool.add(key, slot)
+    pool = _Pool(table.all)
     found: dict[int, Slot] = {}
-    for level in range(LEVELS):
-        for by_time in (True,) if level in ONLY_WHILE_OPEN else (True, False):
-            _pair_up(executions, pool, found, level, by_time)
+    left = list(executions) if table.all else []
+    for level in range(_LEVELS if left else 0):
+        pool.index(level)
+        for by_time in (True,) if level in _WHILE_OPEN else (True, False):
+            left = _pair_up(left, pool, found, level, by_time)
+        if not left:
+            break
     called = []
     for execution in executions:
         answers = found.get(id(execution)) or _another_attempt(execution, pool)
@@ -102,16 +162,21 @@ def match(executions: Sequence[Execution], table: SlotTable) -> list[Called]:
     return called
 
 
-def _pair_up(executions: Iterable[Execution], pool: _Pool, found: dict[int, Slot], level: int, by_time: bool) -> None:
+def _pair_up(
+    executions: Iterable[Execution], pool: _Pool, found: dict[int, Slot], level: int, by_time: bool
+) -> list[Execution]:
+    """Returns the executions that are still without a request."""
+    left = []
     for execution in executions:
-        if id(execution) in found:
-            continue
         key = _execution_key(execution, level)
-        if key is None:
-            continue
-        slot = pool.take_open_at(key, execution.start) if by_time else pool.take_first(key)
-        if slot is not None:
+        slot = None
+        if key is not None:
+            slot = pool.take_open_at(key, execution.start) if by_time else pool.take_first(key)
+        if slot is None:
+            left.append(execution)
+        else:
             found[id(execution)] = slot
+    return left
 
 
 def _count(slot: Slot | None) -> int:
@@ -121,31 +186,7 @@ def _count(slot: Slot | None) -> int:
     return slot.executions - 1
 
 
-LEVELS = 10
-ONLY_WHILE_OPEN = (0, 5, 8)
-SAME_TRACE_BY_ID = (1, 3)
-
-
-def _slot_keys(slot: Slot) -> Iterable[Hashable]:
-    trace = slot.node.place.reading.trace_id
-    call_id, name = slot.request.tool_call_id, slot.request.tool_name
-    result = slot.response.text if slot.response else None
-    for arguments in _spellings(slot):
-        if call_id:
-            yield (0, trace, call_id, name, arguments, result)
-            yield (1, trace, call_id, name, arguments)
-            yield (2, call_id, name, arguments)
-        yield (5, trace, name, arguments, result)
-        yield (6, trace, name, arguments)
-        yield (7, name, arguments)
-    if call_id:
-        yield (3, trace, call_id)
-        yield (4, call_id, name)
-    yield (8, trace, name, result)
-    yield (9, trace, name)
-
-
-def _spellings(slot: Slot) -> list[bytes]:
+def _spellings(slot: Slot) -> Sequence[bytes | None]:
     """The arguments, and the bare value when there is only one: some dialects write it so."""
     if slot.arguments is None:
         return []
@@ -155,40 +196,13 @@ def _spellings(slot: Slot) -> list[bytes]:
     return [slot.arguments]
 
 
-def _execution_key(execution: Execution, level: int) -> Hashable:
-    """The key to look under at this level; None when the level does not apply."""
-    if level < 5:
-        return _key_by_id(execution, level) if execution.fields.call_id else None
-    fields, arguments = execution.fields, execution.arguments
-    trace, name = execution.reading.trace_id, fields.name
-    if arguments is None:
-        if level == 8:
-            return (8, trace, name, fields.result_text)
-        return (9, trace, name) if level == 9 else None
-    if level == 5:
-        return (5, trace, name, arguments, fields.result_text)
-    if level == 6:
-        return (6, trace, name, arguments)
-    return (7, name, arguments) if level == 7 and not fields.call_id else None
-
-
-def _key_by_id(execution: Execution, level: int) -> Hashable:
-    fields, arguments = execution.fields, execution.arguments
-    trace, call_id, name = execution.reading.trace_id, fields.call_id, fields.name
-    if level == 3:
-        return (3, trace, call_id)
-    if arguments is None:
-        return (4, call_id, name) if level == 4 else None
-    if level == 0:
-        return (0, trace, call_id, name, arguments, fields.result_text)
-    if level == 1:
-        return (1, trace, call_id, name, arguments)
-    return (2, call_id, name, arguments) if level == 2 else None
-
-
 def _another_attempt(execution: Execution, pool: _Pool) -> Slot | None:
     """In the same trace only: elsewhere it belongs to a run of its own."""
-    keys = (_execution_key(execution, level) for level in SAME_TRACE_BY_ID)
+    if not pool.knows_requests or not execution.fields.call_id:
+        return None
+    for level in _SAME_TRACE_BY_ID:
+        pool.index(level)
+    keys = (_execution_key(execution, level) for level in _SAME_TRACE_BY_ID)
     return next((slot for key in keys if key is not None and (slot := pool.newest(key))), None)
 
 
