@@ -28,7 +28,7 @@ class VerbClass(msgspec.Struct, frozen=True):
 
 _READ = VerbClass("read", "absolute")
 _WRITE = VerbClass("write", "additive")
-_HANDOFF = VerbClass("write", "absolute")
+_ABSOLUTE = VerbClass("write", "absolute")
 _PAY = VerbClass("destructive", "additive")
 UNKNOWN = VerbClass("unknown", "additive")
 
@@ -46,6 +46,8 @@ class _Lexicon(msgspec.Struct, frozen=True):
     value_verbs: frozenset[str]
     values: frozenset[str]
     pairs: frozenset[str]
+    set_verbs: frozenset[str]
+    set_things: frozenset[str]
 
 
 def words(text: str) -> frozenset[str]:
@@ -65,7 +67,7 @@ def _lexicon() -> _Lexicon:
     sections: tuple[tuple[VerbClass, dict[str, str]], ...] = (
         (_READ, data["read"]),
         (_WRITE, data["write"]["additive"]),
-        (_HANDOFF, data["write"]["absolute"]),
+        (_ABSOLUTE, data["write"]["absolute"]),
         (VerbClass("external_send", "additive"), data["external_send"]),
         (_PAY, data["destructive"]["additive"]),
         (VerbClass("destructive", "absolute"), data["destructive"]["absolute"]),
@@ -93,6 +95,8 @@ def _lexicon() -> _Lexicon:
         words(data["on_values"]["verbs"]),
         words(data["on_values"]["values"]),
         words(data["pairs"]["words"]),
+        words(data["set_like"]["verbs"]),
+        words(data["set_like"]["things"]),
     )
 
 
@@ -111,7 +115,7 @@ def classify_name(name: str) -> VerbClass:
     if not parts:
         return UNKNOWN
     if parts[0] in lexicon.handoff_verbs and lexicon.handoff_targets & set(parts[1:]):
-        return _HANDOFF
+        return _ABSOLUTE
     meanings = [_classify_part(_joined_pairs(part, lexicon), lexicon) for part in _split_joined(parts, lexicon)]
     strongest = max(meanings, key=lambda c: STRENGTH[c.effect])
     if len(meanings) > 1 and _OR & set(parts) and any(m.repeat == "absolute" for m in meanings):
@@ -143,6 +147,8 @@ def _classify_part(name: tuple[str, ...], lexicon: _Lexicon) -> VerbClass:
     meaning = lexicon.verbs.get(first)
     if first in lexicon.value_verbs and rest and rest[-1] in lexicon.values:
         return _READ
+    if first in lexicon.set_verbs and rest and (rest[-1] in lexicon.set_things or rest[0] in lexicon.set_things):
+        return _ABSOLUTE
     last = _last_clear_verb(rest, lexicon)
     if meaning is None and first not in lexicon.generic and len(rest) > 1 and _begins(rest[0], lexicon):
         return _classify_part(rest, lexicon)  # the name of a service before the name of the tool
