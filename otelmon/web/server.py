@@ -5,8 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 import hmac
-import ipaddress
-import socket
+import re
 import threading
 
 import uvicorn
@@ -14,11 +13,15 @@ from starlette.applications import Starlette
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from otelmon import __version__
-from otelmon.vocabulary.errors import Problem, UnreachableError, UserError
+from otelmon.receive.addresses import bind, bracketed, is_loopback, split_address
+from otelmon.vocabulary.errors import Problem, UserError
 from otelmon.web.api import routes
 from otelmon.web.pages import routes as page_routes
 from otelmon.web.site import Site
 
+OPTION = "web.listen"
+PORT = re.compile(r":\d*\Z")
+BACKLOG = 128  # connections waiting to be taken
 OPEN_PATHS = frozenset(("/healthz", "/readyz"))
 HEADERS = (
     (b"server", f"otelmon/{__version__}".encode()),
@@ -36,7 +39,7 @@ def application(site: Site) -> ASGIApp:
     app: ASGIApp = Starlette(routes=[*routes(site), *page_routes(site)])
     if site.config.web.token:
         app = Authenticated(app, site.config.web.token)
-    return OwnHost(Headers(app), allowed_hosts(site.config.web.listen))
+    return OwnHost(Headers(app), allowed_hosts(split_address(OPTION, site.config.web.listen)[0]))
 
 
 class Headers:
@@ -64,8 +67,8 @@ class OwnHost:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http" and self._hosts:
-            host = dict(scope["headers"]).get(b"host", b"").decode("latin-1").rsplit(":", 1)[0]
-            if host not in self._hosts:
+            host = dict(scope["headers"]).get(b"host", b"").decode("latin-1").lower()
+            if PORT.sub("", host) not in self._hosts:
                 await _refuse(send, 421, b"this server does not answer under that host name\n")
                 return
         await self._app(scope, receive, send)
@@ -100,20 +103,9 @@ async def _refuse(send: Send, status: int, text: bytes, *headers: tuple[bytes, b
     await send({"type": "http.response.body", "body": text})
 
 
-def is_loopback(host: str) -> bool:
-    """Whether an address is reachable from this machine only."""
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host.strip("[]")).is_loopback
-    except ValueError:
-        return False
-
-
-def allowed_hosts(listen: str) -> frozenset[str]:
+def allowed_hosts(host: str) -> frozenset[str]:
     """Host names a loopback server answers under; empty (any) when the address is public."""
-    host = listen.rsplit(":", 1)[0]
-    return frozenset(("127.0.0.1", "localhost", "[::1]", host)) if is_loopback(host) else frozenset()
+    return frozenset(("127.0.0.1", "localhost", "[::1]", bracketed(host))) if is_loopback(host) else frozenset()
 
 
 class WebDoor:
@@ -121,12 +113,14 @@ class WebDoor:
     address can not be bound. `address` is host:port as bound."""
 
     def __init__(self, site: Site) -> None:
-        host, _, port = site.config.web.listen.rpartition(":")
+        host, port = split_address(OPTION, site.config.web.listen)
         if not is_loopback(host) and not site.config.web.token:
-            raise UserError(Problem("web.listen", f"{site.config.web.listen} is reachable from other machines and web.token is not set",
-                                    "a token for everybody who may read tool calls", "set web.token, or listen on 127.0.0.1"))  # fmt: skip
-        listening = _bind(host, port)
-        self.address = f"{host}:{listening.getsockname()[1]}"
+            wrong = f"{site.config.web.listen} is reachable from other machines and web.token is not set"
+            do = "set web.token, or listen on 127.0.0.1"
+            raise UserError(Problem(OPTION, wrong, "a token for everybody who may read tool calls", do))
+        listening = bind(OPTION, host, port)
+        listening.listen(BACKLOG)
+        self.address = f"{bracketed(host)}:{listening.getsockname()[1]}"
         config = uvicorn.Config(
             application(site), log_config=None, access_log=False, lifespan="off", server_header=False, ws="none",
             proxy_headers=False, timeout_graceful_shutdown=5,
@@ -139,16 +133,3 @@ class WebDoor:
         """Finish the requests in hand, then return."""
         self._server.should_exit = True
         self._thread.join()
-
-
-def _bind(host: str, port: str) -> socket.socket:
-    try:
-        family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        listening = socket.socket(family, socket.SOCK_STREAM)
-        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listening.bind((host.strip("[]"), int(port)))
-        listening.listen(128)
-    except (OSError, ValueError) as error:
-        raise UnreachableError(Problem("web.listen", f"{host}:{port} can not be used: {error}", "a free address host:port",
-                                       "stop what listens there, or set web.listen")) from None  # fmt: skip
-    return listening

@@ -10,7 +10,8 @@ from typing import Any
 import httpx
 import pytest
 
-from otelmon.receive.doors import Doors, check_config, is_loopback, split_address
+from otelmon.receive.addresses import is_loopback, split_address
+from otelmon.receive.doors import Doors, check_config
 from otelmon.vocabulary.config import ReceiveConfig
 from otelmon.vocabulary.errors import UnreachableError, UserError
 from tests.receive.build import as_protobuf, many

@@ -26,7 +26,8 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor
 
 from otelmon.receive import http as http_module
-from otelmon.receive.doors import Doors, split_address
+from otelmon.receive.addresses import split_address
+from otelmon.receive.doors import Doors
 from otelmon.receive.otlp import JSON, PROTOBUF
 from tests.receive.build import a_group, a_span, as_json, as_protobuf, many
 from tests.receive.conftest import Sink
