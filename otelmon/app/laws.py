@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from otelmon.detect.engine import Laws
@@ -11,12 +12,13 @@ from otelmon.vocabulary.config import Config
 from otelmon.vocabulary.errors import OtelmonError, Problem, UserError
 
 
-def load_laws(config: Config) -> Laws:
-    """Rules, catalogue, trust and suppressions. Raises UserError with every mistake found."""
+def load_laws(config: Config, origins: Mapping[str, str] | None = None, drafts: bool = False) -> Laws:
+    """Rules, catalogue, trust and suppressions. `origins` says where each setting was written, for
+    messages; `drafts` loads rules that are not in force yet. Raises UserError with every mistake found."""
     problems: list[Problem] = []
     rules = catalogue = None
     try:
-        rules = load_rules([builtin_rules_dir(), *map(Path, config.rules_dirs)], config.rules)
+        rules = load_rules([builtin_rules_dir(), *map(Path, config.rules_dirs)], config.rules, origins, drafts)
     except OtelmonError as error:
         problems.extend(error.problems)
     try:

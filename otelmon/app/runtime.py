@@ -14,7 +14,6 @@ from pathlib import Path
 from duckdb import DuckDBPyConnection
 
 from otelmon import __version__
-from otelmon.app.laws import load_laws
 from otelmon.app.worker import Stage, Worker
 from otelmon.assemble.stage import AssembleStage
 from otelmon.bus.open import open_bus
@@ -48,10 +47,12 @@ class Monitor:
     """Stages of one process. `start` raises what is wrong from the start; `stop` finishes requests,
     then each stage in the order of the flow. `wall` gives nanoseconds since the epoch."""
 
-    def __init__(self, config: Config, stages: Sequence[str] = STAGES, wall: Callable[[], int] = time.time_ns) -> None:
+    def __init__(
+        self, config: Config, laws: Laws, stages: Sequence[str] = STAGES, wall: Callable[[], int] = time.time_ns
+    ) -> None:
         self.config = config
+        self.laws = laws
         self.stages = tuple(stages)
-        self.laws: Laws = load_laws(config)
         self.database: Database | None = None
         self.doors: Doors | None = None
         self.web: WebDoor | None = None

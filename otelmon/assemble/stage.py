@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
+import msgspec
+
 from otelmon.assemble.readings import read_span
-from otelmon.assemble.traces import TraceTable
+from otelmon.assemble.traces import TraceTable, in_parts
 from otelmon.bus.protocol import Bus, Delivered, Outgoing
 from otelmon.receive import otlp
 from otelmon.vocabulary.config import Config
@@ -114,7 +116,7 @@ class AssembleStage:
         return [Outgoing(p.key, p.value, received_unix_nano, partition=p.partition) for p in packed]
 
     def _outgoing(self, batches: Sequence[ReadingBatch | Handover]) -> list[Outgoing]:
-        return [Outgoing(b.conversation_id, encode(b), _received(b) or self._wall()) for b in batches]
+        return [Outgoing(b.conversation_id, encode(b), _received(b) or self._wall()) for b in _in_parts(batches)]
 
     def _tick(self) -> None:
         self._ticked_at = self._wall()
@@ -158,3 +160,13 @@ def _received(batch: ReadingBatch | Handover) -> int:
     if isinstance(batch, Handover):
         return 0
     return max((reading.received_unix_nano for reading in batch.readings), default=0)
+
+
+def _in_parts(batches: Sequence[ReadingBatch | Handover]) -> Iterator[ReadingBatch | Handover]:
+    """Batches small enough for the bus; their order stays."""
+    for batch in batches:
+        parts = [()] if isinstance(batch, Handover) else in_parts(batch.readings)
+        if len(parts) == 1:
+            yield batch
+        else:
+            yield from (msgspec.structs.replace(batch, readings=part) for part in parts)

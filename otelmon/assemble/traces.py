@@ -19,6 +19,7 @@ from otelmon.vocabulary.reading import Reading
 SECOND = 1_000_000_000
 REMEMBERED = 4  # closed traces remembered for late spans, per open trace allowed
 SPAN_BYTES = 700
+PART_BYTES = 4 * 1024 * 1024  # of readings in one message
 
 Output = list[ReadingBatch | Handover]
 
@@ -265,3 +266,18 @@ def estimated_bytes(reading: Reading) -> int:
     if reading.tool is not None:
         size += 2 * (len(reading.tool.result_text or "") + len(reading.tool.arguments_text or "")) + 600
     return size
+
+
+def in_parts(readings: Sequence[Reading], limit: int = PART_BYTES) -> list[tuple[Reading, ...]]:
+    """Readings in order, cut so that no part is much larger than `limit` bytes (one reading may be);
+    at least one part. A bus has a largest message; a trace has none."""
+    parts: list[list[Reading]] = [[]]
+    size = 0
+    for reading in readings:
+        more = estimated_bytes(reading)
+        if size and size + more > limit:
+            parts.append([])
+            size = 0
+        parts[-1].append(reading)
+        size += more
+    return [tuple(part) for part in parts]

@@ -6,7 +6,6 @@ import time
 
 import click
 
-from otelmon.app.laws import load_laws
 from otelmon.app.reader import open_reader
 from otelmon.cli.common import Context, print_json, print_table
 from otelmon.cli.times import when
@@ -26,7 +25,7 @@ def command() -> None:
 def show(context: Context, catalog: str | None, tool: str | None, as_json: bool) -> int:
     """Tools of the operator's file, and definitions seen in traffic with their versions."""
     context.override("catalogue", catalog)
-    laws = load_laws(context.config)
+    laws = context.laws()
     told = [t for t in (laws.catalogue.tools if laws.catalogue else ()) if tool in (None, t.name)]
     try:
         with open_reader(context.config, time.time_ns()) as reader:

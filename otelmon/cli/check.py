@@ -6,7 +6,6 @@ from pathlib import Path
 
 import click
 
-from otelmon.app.laws import load_laws
 from otelmon.app.offline import Report, check_paths
 from otelmon.cli.common import Context
 from otelmon.cli.formats import FORMATS
@@ -38,7 +37,7 @@ def command(
     """
     context.override("catalogue", catalog)
     context.override("rules_dirs", list(rules_dirs) or None)
-    report = check_paths(paths, load_laws(context.config), context.config, together)
+    report = check_paths(paths, context.laws(), context.config, together)
     click.echo(FORMATS[form](report), nl=False)
     for problem in report.problems:
         click.echo(str(problem), err=True)

@@ -13,6 +13,8 @@ from typing import Any
 import click
 import msgspec
 
+from otelmon.app.laws import load_laws
+from otelmon.detect.engine import Laws
 from otelmon.rules.settings import Settings, load_settings
 from otelmon.vocabulary.config import Config
 from otelmon.vocabulary.errors import BUG, OtelmonError, Problem, UserError
@@ -38,6 +40,10 @@ class Context:
     @property
     def config(self) -> Config:
         return self.settings.config
+
+    def laws(self, drafts: bool = False) -> Laws:
+        """The rules and the catalogue in force; with `drafts` also rules that are being written."""
+        return load_laws(self.config, self.settings.origin, drafts)
 
 
 def _pairs(overrides: Iterable[str]) -> dict[str, object]:

@@ -39,7 +39,7 @@ def command(context: Context, once: bool, data: str) -> int:
     catalogue = resources.files("otelmon.app.demo") / "catalogue.yaml"
     with resources.as_file(catalogue) as path:
         context.override("catalogue", str(path))
-        monitor = Monitor(context.config)
+        monitor = Monitor(context.config, context.laws())
         monitor.start()
     try:
         click.echo(greeting(monitor))

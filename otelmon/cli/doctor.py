@@ -10,10 +10,10 @@ from pathlib import Path
 import click
 import msgspec
 
-from otelmon.app.laws import load_laws
 from otelmon.app.reader import client_of, open_reader, server_answers
 from otelmon.app.runtime import DATABASE
 from otelmon.cli.common import Context, print_json
+from otelmon.detect.engine import Laws
 from otelmon.store.accounts import Totals
 from otelmon.vocabulary.config import Config
 from otelmon.vocabulary.errors import OK, UNREACHABLE, OtelmonError
@@ -45,7 +45,9 @@ def command(context: Context, as_json: bool) -> int:
 def _answers(context: Context) -> Iterator[Answer]:
     yield _try("configuration", lambda: f"{len(context.settings.describe())} keys, see `otelmon config show`")
     config = context.config
-    yield _try("rules and catalogue", lambda: _laws(config))
+    for expired in context.settings.expired:
+        yield Answer("suppression", False, str(expired))
+    yield _try("rules and catalogue", lambda: _laws(context.laws()))
     yield _try("data folder", lambda: _folder(config))
     if config.bus == "kafka":
         yield _try("Kafka", lambda: _kafka(config))
@@ -70,8 +72,7 @@ def _try(what: str, look: Callable[[], str]) -> Answer:
         return Answer(what, False, f"{error.filename or what}: {error.strerror}")
 
 
-def _laws(config: Config) -> str:
-    laws = load_laws(config)
+def _laws(laws: Laws) -> str:
     tools = len(laws.catalogue.tools) if laws.catalogue else 0
     return f"{len(laws.rules.rules)} rules, {tools} tools in the operator's catalogue"
 

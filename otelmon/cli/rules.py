@@ -8,7 +8,6 @@ from pathlib import Path
 import click
 import msgspec
 
-from otelmon.app.laws import load_laws
 from otelmon.cli.common import Context, print_json, print_table
 from otelmon.rules.examples import run_rule_tests
 from otelmon.rules.model import Rule
@@ -27,7 +26,7 @@ def command() -> None:
 @click.pass_obj
 def list_(context: Context, as_json: bool) -> int:
     """All rules in force."""
-    rules = load_laws(context.config).rules.rules.values()
+    rules = context.laws().rules.rules.values()
     rows = [(rule.id, rule.severity, rule.status, rule.family, rule.title) for rule in rules]
     headings = ("rule", "severity", "status", "family", "title")
     if as_json:
@@ -92,7 +91,7 @@ def new(rule_id: str, checks_dir: Path, rules_dir: Path) -> int:
 
 
 def _chosen(context: Context, rule_ids: tuple[str, ...]) -> list[Rule]:
-    rules = load_laws(context.config).rules.rules
+    rules = context.laws(drafts=True).rules.rules
     unknown = [rule_id for rule_id in rule_ids if rule_id not in rules]
     if unknown:
         raise UserError(*(Problem(r, "there is no such rule", f"one of {', '.join(rules)}") for r in unknown))

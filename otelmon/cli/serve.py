@@ -40,8 +40,10 @@ def command(
     logging.getLogger("uvicorn").setLevel(logging.WARNING)
     chosen = stages or STAGES
     check_stages(context.config, chosen)
-    monitor = Monitor(context.config, chosen)
+    monitor = Monitor(context.config, context.laws(), chosen)
     monitor.start()
+    for expired in context.settings.expired:
+        click.echo(str(expired), err=True)
     click.echo(greeting(monitor))
     wait_for_signal()
     click.echo("stopping: finishing what came in", err=True)

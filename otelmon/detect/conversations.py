@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 import msgspec
 
 from otelmon.assemble.timeline import build
+from otelmon.assemble.traces import in_parts
 from otelmon.detect.emission import TraceEmission, emit
 from otelmon.detect.engine import Judgement, Laws, judge
 from otelmon.detect.rates import count_closed
@@ -26,8 +27,8 @@ Clock = Callable[[int], int]  # partition -> now, in nanoseconds of recorded rec
 
 
 class Snapshot(msgspec.Struct, frozen=True):
-    """One trace of a conversation, kept on the compacted memory topic so that the conversation
-    survives a restart without reading its spans again. `effect_keys` are those last sent to the
+    """One trace of a conversation (or `part` of a large one), kept on the compacted memory topic so that
+    the conversation survives a restart without reading its spans again. `effect_keys` are those last sent to the
     ledger, so that later withdrawals stay possible; `closed` are its runs that were closed and why."""
 
     conversation_id: str
@@ -36,21 +37,26 @@ class Snapshot(msgspec.Struct, frozen=True):
     readings: tuple[Reading, ...]
     effect_keys: tuple[str, ...]
     closed: dict[str, EndReason]
+    part: int = 0
 
 
 class Output(msgspec.Struct):
     """What judging produced: rows and verdicts for the store, effects for the ledger, snapshots for
-    memory (None: forget the trace)."""
+    memory as (conversation id, trace id, part, snapshot or None: forget it)."""
 
     records: list[Verdict | TraceRecord]
     effects: list[EffectBatch]
-    memory: list[tuple[str, str, Snapshot | None]]
+    memory: list[tuple[str, str, int, Snapshot | None]]
+
+    def forget(self, conversation_id: str, trace_id: str, parts: int) -> None:
+        """A trace leaves memory."""
+        self.memory.extend((conversation_id, trace_id, part, None) for part in range(parts))
 
 
 class _Trace:
     """One trace of a conversation: its readings by identity, and what was last said about it."""
 
-    __slots__ = ("bytes", "emission", "epoch", "first_offset", "readings", "saved")
+    __slots__ = ("bytes", "emission", "epoch", "first_offset", "parts", "readings", "saved")
 
     def __init__(self, epoch: int) -> None:
         self.epoch = epoch
@@ -58,6 +64,7 @@ class _Trace:
         self.bytes = 0
         self.first_offset: int | None = None  # oldest message not yet covered by a snapshot
         self.saved = False
+        self.parts = 0  # snapshots on the memory topic
         self.emission = TraceEmission()
 
 
@@ -88,7 +95,7 @@ class ConversationTable:
         self._held: OrderedDict[tuple[int, str], _Conversation] = OrderedDict()
         self._dirty: dict[tuple[int, str], None] = {}
         self._bytes = 0
-        self._handed_over: list[tuple[str, str]] = []
+        self._handed_over: list[tuple[str, str, int]] = []
         self.counters: Counter[tuple[str, ...]] = Counter()
 
     # -- input -----------------------------------------------------------------------------------
@@ -112,6 +119,7 @@ class ConversationTable:
         conversation.closed.update(snapshot.closed)
         trace = conversation.traces[snapshot.trace_id]
         trace.saved = True
+        trace.parts = max(trace.parts, snapshot.part + 1)
         trace.emission.effect_keys = set(snapshot.effect_keys)
         self._dirty.pop((partition, snapshot.conversation_id), None)
 
@@ -125,6 +133,7 @@ class ConversationTable:
         if trace is None:
             trace = conversation.traces[batch.trace_id] = _Trace(batch.epoch)
         trace.epoch = max(trace.epoch, batch.epoch)
+        self._mark(where)  # also when nothing is new: a replay asks the rules in force now
         new = [reading for reading in batch.readings if reading.key not in trace.readings]
         if not new:
             return conversation
@@ -138,7 +147,6 @@ class ConversationTable:
             trace.saved = False
             trace.first_offset = offset if trace.first_offset is None else min(trace.first_offset, offset)
         conversation.last_received = max(conversation.last_received, *(r.received_unix_nano for r in new))
-        self._mark(where)
         return conversation
 
     def _mark(self, where: tuple[int, str]) -> None:
@@ -150,8 +158,10 @@ class ConversationTable:
         conversation = self._held.get(where)
         if conversation is None or message.trace_id not in conversation.traces:
             return
+        self._handed_over.append(
+            (message.conversation_id, message.trace_id, conversation.traces[message.trace_id].parts)
+        )
         self._drop_trace(conversation, message.trace_id)
-        self._handed_over.append((message.conversation_id, message.trace_id))
         self.counters["handovers",] += 1
         if not conversation.traces:
             self._forget(where)
@@ -166,7 +176,9 @@ class ConversationTable:
 
     def judge_dirty(self, clock: Clock) -> Output:
         """Judge every conversation with news."""
-        output = Output([], [], [(conversation_id, trace_id, None) for conversation_id, trace_id in self._handed_over])
+        output = Output([], [], [])
+        for handed_over in self._handed_over:
+            output.forget(*handed_over)
         self._handed_over.clear()
         for where in list(self._dirty):
             conversation = self._held.get(where)
@@ -244,15 +256,15 @@ class ConversationTable:
         for trace_id, trace in conversation.traces.items():
             if trace.saved:
                 continue
-            snapshot = Snapshot(
-                conversation.conversation_id,
-                trace_id,
-                trace.epoch,
-                tuple(trace.readings[key] for key in sorted(trace.readings)),
-                tuple(sorted(trace.emission.effect_keys)),
-                {run.run_id: conversation.closed[run.run_id] for run in conversation.runs if run.trace_id == trace_id},
-            )
-            output.memory.append((conversation.conversation_id, trace_id, snapshot))
+            closed = {
+                run.run_id: conversation.closed[run.run_id] for run in conversation.runs if run.trace_id == trace_id
+            }
+            keys = tuple(sorted(trace.emission.effect_keys))
+            parts = in_parts([trace.readings[key] for key in sorted(trace.readings)])
+            for part, readings in enumerate(parts):
+                snapshot = Snapshot(conversation.conversation_id, trace_id, trace.epoch, readings, keys, closed, part)
+                output.memory.append((conversation.conversation_id, trace_id, part, snapshot))
+            trace.parts = max(trace.parts, len(parts))
             trace.saved = True
             trace.first_offset = None
 
@@ -299,14 +311,14 @@ class ConversationTable:
         """Let the oldest traces of a conversation go; what they said stays in the store."""
         while conversation.bytes > self._config.conversation_bytes and len(conversation.traces) > 1:
             oldest = min(conversation.traces, key=lambda t: min(r.received_unix_nano for r in conversation.traces[t].readings.values()))  # fmt: skip
+            output.forget(conversation.conversation_id, oldest, conversation.traces[oldest].parts)
             self._drop_trace(conversation, oldest)
-            output.memory.append((conversation.conversation_id, oldest, None))
             conversation.forgotten = True
             self.counters["traces_forgotten", "conversation_bytes"] += 1
 
     def _leave(self, where: tuple[int, str], conversation: _Conversation, output: Output, reason: str) -> None:
-        for trace_id in conversation.traces:
-            output.memory.append((conversation.conversation_id, trace_id, None))
+        for trace_id, trace in conversation.traces.items():
+            output.forget(conversation.conversation_id, trace_id, trace.parts)
         self.counters["conversations_left", reason] += 1
         self._forget(where)
 

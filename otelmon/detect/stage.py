@@ -9,7 +9,7 @@ import msgspec
 
 from otelmon.bus.protocol import Bus, Delivered, Outgoing
 from otelmon.detect.clock import PartitionClock
-from otelmon.detect.conversations import ConversationTable, Output, decode_snapshot, encode_snapshot
+from otelmon.detect.conversations import ConversationTable, Output, Snapshot, decode_snapshot, encode_snapshot
 from otelmon.detect.engine import Laws
 from otelmon.detect.ledger_stage import ledger_key
 from otelmon.vocabulary.config import Config
@@ -31,9 +31,9 @@ JUDGE_EVERY = 250_000_000  # nanoseconds between two judgements of what arrives,
 TICK_EVERY = 1_000_000_000
 
 
-def memory_key(conversation_id: str, trace_id: str) -> str:
-    """Key of a trace on the memory topic."""
-    return f"{conversation_id}\x1f{trace_id}"
+def memory_key(conversation_id: str, trace_id: str, part: int) -> str:
+    """Key of a part of a trace on the memory topic."""
+    return f"{conversation_id}\x1f{trace_id}\x1f{part}"
 
 
 class DetectStage:
@@ -105,10 +105,10 @@ class DetectStage:
         if output.memory:
             self._bus.publish(MEMORY, [self._memory(*item) for item in output.memory])
 
-    def _memory(self, conversation_id: str, trace_id: str, snapshot: object) -> Outgoing:
-        value = b"" if snapshot is None else encode_snapshot(snapshot)  # type: ignore[arg-type]
+    def _memory(self, conversation_id: str, trace_id: str, part: int, snapshot: Snapshot | None) -> Outgoing:
+        value = b"" if snapshot is None else encode_snapshot(snapshot)
         partition = self._bus.partition_of(READINGS, conversation_id)
-        return Outgoing(memory_key(conversation_id, trace_id), value, self._wall(), partition=partition)
+        return Outgoing(memory_key(conversation_id, trace_id, part), value, self._wall(), partition=partition)
 
     def _effect(self, batch: EffectBatch) -> Outgoing:
         """Partitioned by effect key, compacted by effect key and trace."""

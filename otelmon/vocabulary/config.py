@@ -77,8 +77,8 @@ class KafkaConfig(_Config, frozen=True, kw_only=True):
     """PEM file of the authorities to trust."""
     session_timeout_ms: int = 10_000
     """Group session timeout in milliseconds."""
-    max_message_bytes: int = 8 * 1024 * 1024
-    """Largest message produced and fetched."""
+    max_message_bytes: int = 32 * 1024 * 1024
+    """Largest message produced and fetched; above detect.conversation_bytes, whose records travel in one."""
 
 
 class AssembleConfig(_Config, frozen=True, kw_only=True):

@@ -13,7 +13,21 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 START = 1_767_603_600 * 10**9
 SECOND = 10**9
-WORDS = ["order", "refund", "address", "parcel", "invoice", "branch", "window", "delivery", "account", "voucher", "driver", "depot", "pallet"]
+WORDS = [
+    "order",
+    "refund",
+    "address",
+    "parcel",
+    "invoice",
+    "branch",
+    "window",
+    "delivery",
+    "account",
+    "voucher",
+    "driver",
+    "depot",
+    "pallet",
+]
 
 
 class Traffic:
