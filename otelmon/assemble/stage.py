@@ -75,15 +75,17 @@ class AssembleStage:
         self._next[message.partition] = message.offset + 1
         self._newest[message.partition] = max(self._newest.get(message.partition, 0), message.time_unix_nano)
         try:
-            request = otlp.parse(message.value, content_type(message), self._limits)
+            parsed = otlp.read(message.value, content_type(message), self._limits)
         except InputError as error:
             self.counters["dead_letters", SPANS] += 1
             headers = (("topic", SPANS.encode()), ("reason", error.reason.encode()))
             dead.append(Outgoing(message.key, message.value, message.time_unix_nano, headers))
             return
-        mine, others = self._split(otlp.spans(request, message.time_unix_nano), message.partition)
+        for reason, number in parsed.rejected.items():
+            self.counters["spans_rejected", reason] += number
+        mine, others = self._split(otlp.spans(parsed.request, message.time_unix_nano), message.partition)
         if others:
-            strays.extend(self._send_on(request, message.time_unix_nano, others))
+            strays.extend(self._send_on(parsed.request, message.time_unix_nano, others))
         readings = [read_span(span, table.history(span.trace_id)) for span in mine]
         for reading in readings:
             self.counters["spans_read", reading.dialect] += 1
@@ -136,7 +138,7 @@ class AssembleStage:
             self._consumer.commit(offsets)
 
     def _assigned(self, topic: str, partition: int) -> int | None:  # noqa: ARG002
-        self._tables[partition] = TraceTable(self._config)
+        self._tables[partition] = TraceTable(self._config, self.counters)
         return None
 
     def _revoked(self, topic: str, partition: int) -> None:  # noqa: ARG002

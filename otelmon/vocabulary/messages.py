@@ -146,7 +146,7 @@ def encode(message: msgspec.Struct) -> bytes:
 
 _detect = msgspec.msgpack.Decoder(ReadingBatch | Handover)
 _effects = msgspec.msgpack.Decoder(EffectBatch)
-_store = msgspec.msgpack.Decoder(Verdict | TraceRecord | Account)
+_store: msgspec.msgpack.Decoder[StoreRecord] = msgspec.msgpack.Decoder(Verdict | TraceRecord | Account)
 
 
 def decode_detect_input(data: bytes) -> DetectInput:
