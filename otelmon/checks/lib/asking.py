@@ -30,9 +30,11 @@ def request_text(call: ToolCall, view: View) -> str:
 
 
 def times_asked(messages: list[UserMessage], call: ToolCall, view: View) -> int:
-    """How many times these messages ask for the effect of the call, at least 1."""
+    """How many times these messages ask for the effect of the call, at least 1. A number may stand in an
+    earlier message than the last ("two rooms", then "yes"); "another" counts only in the last."""
     arguments = view.business_arguments(call)
-    return max((asked_count(m.text, call.tool_name, arguments) for m in messages), default=1)
+    count = max((asked_count(m.text, call.tool_name, arguments) for m in messages), default=1)
+    return 2 if count == 1 and messages and says("more", messages[-1].text) else count
 
 
 def asked_again(first: ToolCall, second: ToolCall, view: View) -> bool:
@@ -40,6 +42,8 @@ def asked_again(first: ToolCall, second: ToolCall, view: View) -> bool:
     own name or values, or by a yes to a proposal of it. Thanks and status questions ask for nothing."""
     for message in user_messages_between(first, second, view):
         text = message.text
+        if _only_repeated(message, first, view):
+            continue
         if says("again", text) or says("more", text):
             return True
         if is_status_question(text) or only_thanks(text):
@@ -49,6 +53,15 @@ def asked_again(first: ToolCall, second: ToolCall, view: View) -> bool:
         if agrees(text) and names_call(proposal_before(message, view), second, view):
             return True
     return False
+
+
+def _only_repeated(message: UserMessage, first: ToolCall, view: View) -> bool:
+    """True when the runtime put the same request before the model once more: the words of the first call's
+    turn, and nobody had answered them."""
+    if message.text != request_text(first, view):
+        return False
+    between = view.events[first.position + 1 : message.position]
+    return not any(isinstance(e, AssistantMessage) and e.text.strip() and not e.requests for e in between)
 
 
 def proposal_before(message: UserMessage, view: View) -> str:

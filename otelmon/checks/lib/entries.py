@@ -45,7 +45,9 @@ def effect_entry(call: ToolCall, view: View) -> EffectEntry | None:
         result_digest=sha256(call.result if call.result is not None else call.result_text),
         request_digest=short_hash(request) if request else "",
         turn=call.turn,
-        asked=max(asked_count(request, call.tool_name, arguments), 2 if says("again", request) else 1),
+        asked=max(
+            asked_count(request, call.tool_name, arguments), 2 if says("again", request) or says("more", request) else 1
+        ),
         identifying=bool(view.identifying_values(call)),
         state_changed=undone_before(call, view),
         trigger=call.trigger,

@@ -15,6 +15,8 @@ from otelmon.checks.lib.verbs import name_words
 
 MANY = 1_000  # "one per pallet": as many as there are
 _MAX_TEXT = 20_000
+# Words, sentence ends, and small numbers that are no part of a date, a time, an amount or an id.
+_TOKEN = re.compile(r"(?<![\w:./,#-])\d{1,2}(?![\w:/#-]|[.,]\d)|[a-z]+|[.!?;\n]")
 _OPENING = " \t\n\"'¡¿.,!-*"
 _SENTENCE = re.compile(r"[^.!?\n]+[.!?]?")
 _QUOTES = str.maketrans({"\u2019": "'", "\u2018": "'", "\u201c": '"', "\u201d": '"', "\u00a0": " "})
@@ -73,23 +75,24 @@ def _asked_count(text: str, tool_name: str, arguments: tuple[str, ...]) -> int:
     words, matched = _words(), plain(text)
     if words.patterns["each"].search(matched):
         return MANY
-    tokens = re.findall(r"[a-z]+|\d+", matched)
+    tokens = _TOKEN.findall(matched)
     things = {_stem(w) for w in (*name_words(tool_name), *(w for k in arguments for w in name_words(k)))}
     count = 1
     for i, token in enumerate(tokens):
         number = words.numbers.get(token) or (int(token) if token.isdigit() and len(token) < 3 else 0)
         if token in words.alone or (number > 1 and _counts_repeats(tokens[i + 1 : i + 4], words, things)):
             count = max(count, number)
-    if count == 1 and words.patterns["more"].search(matched):
-        return 2
     return count
 
 
 def _counts_repeats(following: list[str], words: _Words, things: set[str]) -> bool:
     """`two separate records`, `3 times`; `two rooms` when the call is about rooms."""
-    if following and following[0] in words.counted:
-        return True
-    return any(w in words.counted or (w.endswith(("s", "n")) and _stem(w) in things) for w in following[:2])
+    for word in following[:2]:
+        if not word.isalpha():
+            return False  # the sentence ended, or another number began
+        if word in words.counted or (_stem(word) != word and _stem(word) in things):
+            return True
+    return False
 
 
 def _stem(word: str) -> str:
