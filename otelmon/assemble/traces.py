@@ -103,10 +103,10 @@ class _Trace:
 
 
 class TraceTable:
-    """The open traces of one partition. Used by one thread. `counters`: `duplicates`, `conflicts`,
-    `late`, `moved`; `closed`: traces by reason."""
+    """The open traces of one partition. Used by one thread. `counters` are {(metric, labels...): n};
+    those of the stage, when given, so that they outlive the table."""
 
-    def __init__(self, config: AssembleConfig) -> None:
+    def __init__(self, config: AssembleConfig, counters: Counter[tuple[str, ...]] | None = None) -> None:
         self._config = config
         self._settle = int(config.settle_seconds * SECOND)
         self._idle = int(config.idle_seconds * SECOND)
@@ -114,8 +114,7 @@ class TraceTable:
         self._histories: OrderedDict[str, History] = OrderedDict()
         self._closed: OrderedDict[str, str] = OrderedDict()
         self._bytes = 0
-        self.counters: Counter[str] = Counter()
-        self.closed: Counter[EndReason] = Counter()
+        self.counters: Counter[tuple[str, ...]] = Counter() if counters is None else counters
 
     @property
     def open_traces(self) -> int:
@@ -183,10 +182,10 @@ class TraceTable:
         moved: dict[str, str] = {}
         for reading in members:
             if (reading.span_id, reading.digest) in trace.readings:
-                self.counters["duplicates"] += 1
+                self.counters["span_duplicates",] += 1
                 continue
             if reading.span_id in trace.spans:
-                self.counters["conflicts"] += 1
+                self.counters["span_conflicts",] += 1
             for span_id, before in trace.add(reading).items():
                 moved.setdefault(span_id, before)
             fresh.append(reading)
@@ -204,7 +203,7 @@ class TraceTable:
         lost = {before: trace.conversation_of(span) for span, before in moved.items() if before != trace.conversation_of(span)}  # fmt: skip
         if not lost or all(span in new for span in moved):
             return _batches(trace, fresh)
-        self.counters["moved"] += 1
+        self.counters["traces_moved",] += 1
         out: Output = [
             Handover(conversation_id=before, trace_id=trace.trace_id, to=to) for before, to in sorted(lost.items())
         ]
@@ -212,7 +211,7 @@ class TraceTable:
 
     def _late(self, trace_id: str, members: Sequence[Reading]) -> Output:
         """Spans of a trace that was closed go where the trace went."""
-        self.counters["late"] += len(members)
+        self.counters["spans_late",] += len(members)
         self._closed.move_to_end(trace_id)
         fallback = self._closed[trace_id]
         groups: dict[str, list[Reading]] = {}
@@ -226,7 +225,7 @@ class TraceTable:
         trace = self._open.pop(trace_id)
         self._histories.pop(trace_id, None)
         self._bytes -= trace.bytes
-        self.closed[reason] += 1
+        self.counters["traces_closed", reason] += 1
         self._closed[trace_id] = trace.fallback
         while len(self._closed) > REMEMBERED * self._config.max_open_traces:
             self._closed.popitem(last=False)

@@ -16,7 +16,7 @@ from otelmon.assemble.timeline import build
 from otelmon.assemble.traces import in_parts
 from otelmon.detect.emission import TraceEmission, emit
 from otelmon.detect.engine import Judgement, Laws, judge
-from otelmon.detect.rates import count_closed
+from otelmon.detect.rates import Rates
 from otelmon.vocabulary.config import AssembleConfig, DetectConfig
 from otelmon.vocabulary.event import EndReason, Run, Timeline
 from otelmon.vocabulary.messages import DetectInput, EffectBatch, Handover, ReadingBatch, TraceRecord, Verdict, encode
@@ -97,6 +97,7 @@ class ConversationTable:
         self._bytes = 0
         self._handed_over: list[tuple[str, str, int]] = []
         self.counters: Counter[tuple[str, ...]] = Counter()
+        self._rates = Rates(self.counters)
 
     # -- input -----------------------------------------------------------------------------------
     def feed(self, message: DetectInput, partition: int, offset: int, size: int) -> None:
@@ -236,7 +237,7 @@ class ConversationTable:
             timeline = self._build(conversation)
         conversation.runs = timeline.runs
         judgement = judge(timeline, self.laws)
-        count_closed(self.counters, judgement, news)
+        self._rates.count_closed(judgement, news)
         for rule_id, times in judgement.check_errors.items():
             self.counters["check_errors", rule_id] += times
         self._emit(conversation, judgement, output)
@@ -335,7 +336,7 @@ class ConversationTable:
     def stats(self) -> dict[str, int]:
         """How much is held now."""
         runs = sum(1 for c in self._held.values() for r in c.runs if r.run_id not in c.closed)
-        return {"conversations": len(self._held), "runs_open": runs, "bytes": self._bytes}
+        return {"conversations": len(self._held), "runs_open": runs, "detect_bytes": self._bytes}
 
 
 def _with_gap(run: Run) -> Run:

@@ -59,7 +59,10 @@ def judge(timeline: Timeline, laws: Laws) -> Judgement:
     )
 
 
-def judge_effects(entries: Sequence[EffectEntry], laws: Laws) -> tuple[Finding, ...]:
-    """Run the ledger's rules over the history of one effect key, in any order given."""
+def judge_effects(
+    entries: Sequence[EffectEntry], laws: Laws, errors: dict[str, int] | None = None
+) -> tuple[Finding, ...]:
+    """Run the ledger's rules over the history of one effect key, in any order given. `errors`, when
+    given, is filled with {rule id: times its check raised}."""
     ordered = sorted(entries, key=lambda entry: (entry.start_time_unix_nano, entry.anchor))
-    return tuple(evaluate_effects(laws.rules, ordered, laws.suppress))
+    return tuple(evaluate_effects(laws.rules, ordered, laws.suppress, errors))

@@ -7,10 +7,12 @@ which effects arrive changes nothing.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 
 from otelmon.detect.emission import digest
 from otelmon.detect.engine import Laws, judge_effects
 from otelmon.vocabulary.config import DetectConfig
+from otelmon.vocabulary.finding import Finding
 from otelmon.vocabulary.messages import EffectBatch, EffectEntry, Verdict
 
 SECOND = 1_000_000_000
@@ -49,7 +51,7 @@ class LedgerTable:
         verdicts = []
         for where in self._dirty:
             entries = self._entries(where)
-            findings = judge_effects(entries, self.laws) if len(entries) > 1 else ()
+            findings = self._judge(entries)
             said = digest(findings)
             if where in self._withdrawn or self._said.get(where, digest(())) != said:
                 self._said[where] = said
@@ -58,6 +60,13 @@ class LedgerTable:
         self._dirty.clear()
         self._withdrawn.clear()
         return verdicts
+
+    def _judge(self, entries: Sequence[EffectEntry]) -> tuple[Finding, ...]:
+        errors: dict[str, int] = {}
+        findings = judge_effects(entries, self.laws, errors) if len(entries) > 1 else ()
+        for rule_id, times in errors.items():
+            self.counters["check_errors", rule_id] += times
+        return findings
 
     def _entries(self, where: tuple[int, str]) -> list[EffectEntry]:
         return [entry for batch in self._held[where].values() for entry in batch.entries]

@@ -7,23 +7,37 @@ from collections.abc import Mapping
 
 from otelmon.detect.engine import Judgement
 from otelmon.vocabulary.event import EndReason, ToolCall
+from otelmon.vocabulary.labels import Labels
 
-Counters = Counter[tuple[str, ...]]
+RUNS = ("agent",)
+NOT_EVALUABLE = ("rule", "reason", "agent")
+TOOL_CALLS = ("tool", "effect", "outcome", "agent")
 
 
-def count_closed(counters: Counters, judgement: Judgement, ended: Mapping[str, EndReason]) -> None:
-    """Add the runs that just closed, their calls by tool, effect and outcome, and what could not be
-    evaluated. Keys are (metric, labels...); labels are bounded by the exporter."""
-    if not ended:
-        return
-    runs = {run.run_id: run for run in judgement.timeline.runs}
-    for run_id, reason in ended.items():
-        counters["runs_closed", reason] += 1
-        agent = runs[run_id].agent_name or ""
-        counters["runs", agent] += 1
-        for rule_id, why in judgement.not_evaluable.get(run_id, {}).items():
-            counters["not_evaluable", rule_id, why, agent] += 1
-    for event in judgement.timeline.events:
-        if isinstance(event, ToolCall) and event.run_id in ended:
-            effect = judgement.call_effects[event.key][0]
-            counters["tool_calls", event.tool_name, effect, event.outcome, event.agent_name or ""] += 1
+class Rates:
+    """Counts under (metric, labels...). Tool and agent names come from data, so they are bounded here
+    already: what counts must not grow with them either."""
+
+    def __init__(self, counters: Counter[tuple[str, ...]]) -> None:
+        self._counters = counters
+        self._labels = Labels()
+
+    def count_closed(self, judgement: Judgement, ended: Mapping[str, EndReason]) -> None:
+        """Add the runs that just closed, their calls by tool, effect and outcome, and what could not
+        be evaluated."""
+        if not ended:
+            return
+        runs = {run.run_id: run for run in judgement.timeline.runs}
+        for run_id, reason in ended.items():
+            self._counters["runs_closed", reason] += 1
+            agent = runs[run_id].agent_name or ""
+            self._add("runs", RUNS, agent)
+            for rule_id, why in judgement.not_evaluable.get(run_id, {}).items():
+                self._add("not_evaluable", NOT_EVALUABLE, rule_id, why, agent)
+        for event in judgement.timeline.events:
+            if isinstance(event, ToolCall) and event.run_id in ended:
+                effect = judgement.call_effects[event.key][0]
+                self._add("tool_calls", TOOL_CALLS, event.tool_name, effect, event.outcome, event.agent_name or "")
+
+    def _add(self, metric: str, names: tuple[str, ...], *values: str) -> None:
+        self._counters[metric, *self._labels.bound(metric, names, values)] += 1

@@ -8,8 +8,8 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
 from prometheus_client.registry import Collector
 
-from otelmon.metrics.labels import Labels
 from otelmon.metrics.table import METRICS, Metric
+from otelmon.vocabulary.labels import Labels
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 BUCKETS = (0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 15.0, 30.0, 60.0, 300.0)
@@ -77,7 +77,7 @@ class Exporter(Collector):
         for key, amount in source.items():
             values = key[1:]
             if key[0] == metric.name and len(values) == len(metric.labels):
-                bound = tuple(self._labels.bound(n, v) for n, v in zip(metric.labels, values, strict=True))
+                bound = self._labels.bound(metric.name, metric.labels, values)
                 series[bound] = series.get(bound, 0) + amount
         return series
 

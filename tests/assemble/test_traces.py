@@ -64,7 +64,7 @@ def test_an_id_that_comes_late_moves_everything_held() -> None:
     assert (batch.conversation_id, batch.epoch) == ("conv", 1)
     assert {r.span_id for r in batch.readings} == {r.span_id for r in span.readings}
     assert held([early, late]) == {"conv": {span.trace_id: {r.span_id for r in span.readings}}}
-    assert target.counters["moved"] == 1
+    assert target.counters["traces_moved",] == 1
 
 
 def test_a_trace_with_two_conversations_is_split_by_subtree() -> None:
@@ -106,7 +106,7 @@ def test_an_exact_duplicate_is_dropped_and_a_conflict_is_kept() -> None:
     [batch] = target.feed([other], 2, ns(1))
     assert isinstance(batch, ReadingBatch)
     assert batch.readings == (other,)
-    assert (target.counters["duplicates"], target.counters["conflicts"]) == (1, 1)
+    assert (target.counters["span_duplicates",], target.counters["span_conflicts",]) == (1, 1)
 
 
 def test_conflicting_contents_move_the_trace_the_same_way_in_any_order() -> None:
@@ -129,7 +129,8 @@ def test_a_trace_settles_after_its_root_and_goes_idle_without_one() -> None:
     target.tick(ns(10))
     assert target.open_traces == 1
     target.tick(ns(300))
-    assert dict(target.closed) == {"root": 1, "idle": 1}
+    closed = {key[1]: n for key, n in target.counters.items() if key[0] == "traces_closed"}
+    assert closed == {"root": 1, "idle": 1}
     assert target.bytes == 0
 
 
@@ -168,7 +169,7 @@ def test_a_span_that_comes_after_the_end_goes_where_its_trace_went() -> None:
     [batch] = target.feed(span.readings[1:], 1, ns(60))
     assert isinstance(batch, ReadingBatch)
     assert (batch.conversation_id, batch.epoch) == ("conv", 1)
-    assert target.counters["late"] == 1
+    assert target.counters["spans_late",] == 1
     assert target.open_traces == 0
 
 
@@ -179,7 +180,7 @@ def test_too_many_traces_close_the_oldest() -> None:
         span.tool("read", 0, 1)
         target.feed(span.readings, offset, ns(offset))
     assert target.open_traces == 2
-    assert target.closed["evicted"] == 1
+    assert target.counters["traces_closed", "evicted"] == 1
     assert target.needed_offset() == 1
 
 
@@ -190,7 +191,7 @@ def test_too_many_bytes_close_the_oldest() -> None:
         span.tool("read", 0, 1, result="x" * 1_000)
         target.feed(span.readings, offset, ns(offset))
     assert target.bytes <= 5_000
-    assert target.closed["evicted"] > 0
+    assert target.counters["traces_closed", "evicted"] > 0
 
 
 def test_a_trace_with_too_many_spans_is_closed_and_later_ones_still_get_through() -> None:
@@ -199,7 +200,7 @@ def test_a_trace_with_too_many_spans_is_closed_and_later_ones_still_get_through(
     for start in range(6):
         span.tool("read", start, start + 1, more={"conversation_id": "conv"})
     outputs = feed_each(target, span.readings)
-    assert target.closed["span_limit"] == 1
+    assert target.counters["traces_closed", "span_limit"] == 1
     assert held(outputs) == {"conv": {span.trace_id: {r.span_id for r in span.readings}}}
 
 
