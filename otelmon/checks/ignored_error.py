@@ -19,6 +19,31 @@ from otelmon.vocabulary.finding import Evidence
 # A failed step of these verbs is what the next one stands on; of the others, only for some that follow.
 _MAKES = frozenset(("create", "save", "enable", "link", "approve", "pay"))
 _LEADS_TO = {"cancel": frozenset(("refund", "pay", "create")), "exchange": frozenset(("refund", "pay"))}
+# Calls that answer a failure: they undo, tell, or hand over.
+_ANSWERS = frozenset(
+    [
+        "rollback",
+        "roll",
+        "revert",
+        "undo",
+        "restore",
+        "cleanup",
+        "abort",
+        "release",
+        "escalate",
+        "human",
+        "handoff",
+        "handover",
+        "operator",
+        "support",
+        "supervisor",
+        "notify",
+        "alert",
+        "report",
+        "log",
+        "compensate",
+    ]
+)
 _NAMING = frozenset(("id", "code", "email", "phone", "url", "path", "name", "other"))
 
 
@@ -36,7 +61,7 @@ def ignored_error(call: ToolCall, view: View, params: Params) -> Iterator[Eviden
 
     Why it matters: everything built on the missing step is wrong, and each step after it looks fine.
     """
-    if not view.writes(call) or call.outcome == "denied":
+    if not view.writes(call) or call.outcome == "denied" or facts_of(call, view).name_words & _ANSWERS:
         return
     between: list[Event] = []
     calls = 0
@@ -148,6 +173,8 @@ def _needed(failed: ToolCall, call: ToolCall, view: View, params: Params) -> boo
     if not missed.classes:  # a verb nobody knows (`backup`): only before what can not be undone
         return view.effect(call).effect in ("destructive", "external_send")
     following = facts_of(call, view).classes
+    if following & {"cancel", "delete"}:  # clears away what was half made
+        return False
     return bool(missed.classes & _MAKES) or any(
         following & _LEADS_TO.get(label, frozenset()) for label in missed.classes
     )

@@ -69,3 +69,8 @@ def test_a_success_that_is_only_asserted_needs_nothing_shared() -> None:
         {"user": "Go."}, missed, said, {"tool": "assign_role", "args": {"role": "x"}, "result": {"ok": 1}}
     )
     assert found.details["asserted"] == "user created."
+
+
+@pytest.mark.parametrize("answer", ["rollback_migration", "notify_operator", "transfer_to_human", "delete_repo"])
+def test_undoing_telling_and_handing_over_answer_the_failure(answer: str) -> None:
+    assert not judged(ASKED, MISSED, {"tool": answer, "args": {"name": "lamp"}, "result": {"ok": True}})

@@ -34,6 +34,7 @@ def source_of(said: str, name: str, value: Any) -> str:
         ("cancel w123 please", "order_id", "#W123"),
         ("my order is 9502127", "order_id", "#W9502127"),
         ("invoice INV 0042-7", "invoice_id", "inv-0042-7"),
+        ("to DE89 3704 0044 0532 0130 00", "iban", "DE89370400440532013000"),
         ("it is A B C 1 2 3", "reservation_id", "ABC123"),
         ("call me at (555) 010-4477", "phone", "+15550104477"),
         ("pay 18.50 now", "amount", 18.5),

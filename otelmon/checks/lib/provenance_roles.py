@@ -25,7 +25,9 @@ _PLURAL = re.compile(r"^\w+[^suiow]s$")
 _WORD = re.compile(r"[^\W\d_]{3,}")  # an id has few words; a slug is made of them
 _UUID = re.compile(r"[0-9a-f]{8}-?(?:[0-9a-f]{4}-?){3}[0-9a-f]{12}", re.IGNORECASE)
 _ID_SHAPE = re.compile(r"(?=\S*\d)[#]?[\w\-.:#/]{2,80}")
-_CODE_SHAPE = re.compile(r"(?=(?:\S*\d){3})#?(?:[^\W\d_]{0,12}[-_#]?)?(?=\S*\d)[\w\-]{3,64}")
+_CODE_SHAPE = re.compile(
+    r"(?=(?:\S*\d){3})(?=\S*[^\W\d_]|(?:\S*\d){6})#?(?:[^\W\d_]{0,12}[-_#]?)?(?=\S*\d)[\w\-]{3,64}"
+)
 _ABROAD = re.compile(r"\+[\d\s().\-]{8,22}")
 _PHONE_SHAPE = re.compile(r"\+?[\d\s().\-/]{7,22}")
 
