@@ -62,6 +62,8 @@ def source_of(said: str, name: str, value: Any) -> str:
         ("I am Mia Li of 12 Elm Street, Denver 80279", "address", {"street": "12 Elm St", "zip": "80279"}),
         ("write to bo@example.com", "to", "BO@example.com"),
         ("see docs.example.com", "url", "https://docs.example.com/pump"),
+        ("post to www.docs.example.com.They wait", "url", "www.docs.example.com"),
+        ("mail bo@example.com.Thanks", "to", "bo@example.com"),
         ("José Núñez", "last_name", "Nunez"),
     ],
 )

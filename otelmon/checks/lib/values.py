@@ -219,11 +219,20 @@ def _words(text: str) -> Words:
         if len(parts) > 1:
             words.add("".join(parts))
             words.update("".join(_RUN.findall(piece)) for piece in _PIECES.split(chunk))
+            words.update(_dotted(chunk))
         elif parts and parts[0].isdigit():
             bare.add(parts[0].lstrip("0") or "0")
     words.update(_joined(folded))
     words.discard("")
     return Words(frozenset(words), frozenset(bare))
+
+
+def _dotted(chunk: str) -> Iterator[str]:
+    """`a.example.com.Then` with no space after the sentence: the address is one of the beginnings."""
+    names = chunk.split(".")
+    if 2 < len(names) <= 8:
+        for end in range(2, len(names)):
+            yield "".join(_RUN.findall(".".join(names[:end])))
 
 
 def _joined(text: str) -> Iterator[str]:
