@@ -83,6 +83,8 @@ def test_asking_in_ones_own_words_names_the_action_and_the_values() -> None:
         ("Antes de eliminar un registro debes pedir confirmación explícita.", {"deletion"}),
         ("Los pagos requieren la aprobación del cliente.", {"payment"}),
         ("Das Löschen von Dateien erfordert die Zustimmung des Nutzers.", {"deletion"}),
+        ("Dateien dürfen nur nach Bestätigung des Nutzers gelöscht werden.", {"deletion"}),
+        ("Ningún pedido será cancelado sin el consentimiento del cliente.", {"cancellation"}),
         ("Überweisungen nur nach ausdrücklicher Bestätigung.", {"payment"}),
         ("You can delete files.", set()),
         ("Send a confirmation mail after the booking.", set()),
