@@ -8,9 +8,10 @@ import time
 import uuid
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
+import duckdb
 from duckdb import DuckDBPyConnection
 
 from otelmon import __version__
@@ -27,20 +28,23 @@ from otelmon.metrics.exporter import Exporter, Histogram, Readings
 from otelmon.receive.doors import Doors
 from otelmon.receive.pack import Packed
 from otelmon.receive.receiver import Intake, Receiver
+from otelmon.receive.tally import REQUEST_REASONS, SPAN_REASONS
 from otelmon.store.database import Database
-from otelmon.store.queries import payloads
+from otelmon.store.queries import incident_counts, payloads
 from otelmon.store.retention import Retention
 from otelmon.store.stage import StoreStage
 from otelmon.store.verdicts import Change
 from otelmon.vocabulary.config import Config
-from otelmon.vocabulary.finding import SEVERITIES
-from otelmon.vocabulary.messages import RECORDS, SPANS, Account, encode
+from otelmon.vocabulary.finding import FAMILIES, SEVERITIES
+from otelmon.vocabulary.messages import LEDGER, MEMORY, READINGS, RECORDS, SPANS, Account, encode
 from otelmon.web.server import WebDoor
 from otelmon.web.site import Site
 
 log = logging.getLogger("otelmon")
 STAGES = ("receive", "assemble", "detect", "store")
 DATABASE = "otelmon.duckdb"
+PER_STAGE = {"lag": "lag_messages", "waiting": "waiting_messages"}  # what every stage has one of
+ACTIVE = ("open", "acknowledged")
 
 
 class Monitor:
@@ -194,16 +198,22 @@ class Monitor:
             counters.update(worker.counters())
             gauges["up_stage", worker.name] = float(worker.healthy)
             for name, value in worker.stats().items():
-                gauges[("lag_messages", worker.name) if name == "lag" else (name,)] = value
+                gauges[(PER_STAGE[name], worker.name) if name in PER_STAGE else (name,)] = value
         if self.database is not None:
-            gauges.update(self._store_gauges())
+            gauges.update(self._store_gauges(self.database))
         return Readings(counters, gauges, self._delays)
 
-    def _store_gauges(self) -> dict[tuple[str, ...], float]:
+    def _store_gauges(self, database: Database) -> dict[tuple[str, ...], float]:
         folder = Path(self.config.data)
         gauges: dict[tuple[str, ...], float] = {("disk_free_bytes",): shutil.disk_usage(folder).free}
         file = folder / DATABASE
         gauges["store_bytes",] = file.stat().st_size if file.exists() else 0
+        # A store that can not be read must not hide every other metric.
+        with suppress(duckdb.Error), database.read() as cursor:
+            for count in incident_counts(cursor):
+                if count.state in ACTIVE:
+                    key = ("incidents_open", count.family, count.severity)
+                    gauges[key] = gauges.get(key, 0) + count.amount
         return gauges
 
 
@@ -215,7 +225,11 @@ def zero_series(laws: Laws) -> dict[str, list[tuple[str, ...]]]:
             (rule, severity, status) for rule in rules for severity in SEVERITIES for status in ("open", "retracted")
         ],
         "check_errors": [(rule,) for rule in rules],
-        "runs_closed": [(reason,) for reason in ("root", "idle", "span_limit", "evicted")],
+        "incidents_open": [(family, severity) for family in FAMILIES for severity in SEVERITIES],
+        "runs_closed": [(reason,) for reason in ("root", "idle", "evicted")],
+        "traces_closed": [(reason,) for reason in ("root", "idle", "span_limit", "evicted")],
         "stage_restarts": [(stage,) for stage in ("assemble", "detect", "ledger", "store")],
-        "requests": [("traces", "accepted"), ("traces", "busy")],
+        "requests": [("traces", outcome) for outcome in ("accepted", *REQUEST_REASONS)],
+        "spans_rejected": [(reason,) for reason in (*SPAN_REASONS, "unsupported_signal")],
+        "dead_letters": [(topic,) for topic in (SPANS, READINGS, LEDGER, MEMORY)],
     }

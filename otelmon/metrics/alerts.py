@@ -7,7 +7,9 @@ from typing import Any
 import msgspec
 import yaml
 
-RUNBOOKS = "http://127.0.0.1:8317/runbooks"  # the monitor shows them itself; rewrite the host where it listens elsewhere
+RUNBOOKS = (
+    "http://127.0.0.1:8317/runbooks"  # the monitor shows them itself; rewrite the host where it listens elsewhere
+)
 
 
 class Alert(msgspec.Struct, frozen=True, kw_only=True):
@@ -24,11 +26,17 @@ class Alert(msgspec.Struct, frozen=True, kw_only=True):
     mitigation: str
 
 
-def _finding(name: str, rules: str, what: str, meaning: str, impact: str, mitigation: str) -> Alert:
+PAGED = "duplicate_write|unsafe_retry|forbidden_write|missing_confirmation|false_success"
+OTHERS = f'rule!~"{PAGED}"'
+
+
+def _finding(
+    name: str, rules: str, what: str, meaning: str, impact: str, mitigation: str, severity: str = "page"
+) -> Alert:
     return Alert(
         name=name,
-        expr=f'sum by (rule, severity) (increase(otelmon_findings_total{{rule=~"{rules}",status="open",severity=~"high|critical"}}[5m])) > 0',
-        severity="page",
+        expr=f'sum by (rule) (increase(otelmon_findings_total{{{rules},status="open",severity=~"high|critical"}}[5m])) > 0',
+        severity=severity,
         summary=f"{what} ({{{{ $labels.rule }}}})",
         meaning=meaning,
         impact=impact,
@@ -40,22 +48,29 @@ def _finding(name: str, rules: str, what: str, meaning: str, impact: str, mitiga
 
 FINDINGS = (
     _finding(
-        "OtelmonDoubleWrite", "duplicate_write|unsafe_retry", "A write landed twice or may have",
+        "OtelmonDoubleWrite", 'rule=~"duplicate_write|unsafe_retry"', "A write landed twice or may have",
         "The same effect landed more than once, or was sent again while nobody knew whether the first one landed.",
         "A customer may be charged, refunded or written to twice.",
         "Check the backend for both effects and undo the second. Give the tool an idempotency key, or let the agent read state before it repeats.",
     ),
     _finding(
-        "OtelmonForbiddenWrite", "forbidden_write|missing_confirmation", "An agent did what policy forbids",
+        "OtelmonForbiddenWrite", 'rule=~"forbidden_write|missing_confirmation"', "An agent did what policy forbids",
         "A call that the catalogue's policy forbids, or that needed a confirmation it did not have, was attempted.",
         "Data may be gone, or money spent, without anybody's decision.",
         "Stop the agent if it goes on. Restore what was changed. Take the tool or the permission away from the agent, not only from its prompt.",
     ),
     _finding(
-        "OtelmonFalseSuccess", "false_success", "An agent said done, and it was not",
+        "OtelmonFalseSuccess", 'rule=~"false_success"', "An agent said done, and it was not",
         "The last message claims an effect that no successful call produced.",
         "A person believes something happened that did not, and will act on it.",
         "Tell the person. Do by hand what was promised. Mine the incident (`otelmon golden mine ID`) so that the agent is tested for it.",
+    ),
+    _finding(
+        "OtelmonGraveFinding", OTHERS, "An agent's call needs a look",
+        "A rule of severity high or above found something, and no alert of its own says what.",
+        "It depends on the rule: its page, linked from the incident, says why it matters.",
+        "Follow the runbook of the rule on its page (`otelmon rules show ID`). A false alarm is labelled as one, so that it can be counted.",
+        severity="ticket",
     ),
 )  # fmt: skip
 
@@ -73,8 +88,8 @@ HEALTH = (
         diagnosis=_HEALTH, mitigation="Fix what the error names (disk, broker, store). The stage goes on by itself from what is durable.",
     ),
     Alert(
-        name="OtelmonNoSpans", expr="sum(increase(otelmon_spans_received_total[15m])) == 0 and on() sum(otelmon_spans_received_total) > 0", wait="15m", severity="ticket",
-        summary="no spans for half an hour", meaning="Spans used to arrive and no longer do.",
+        name="OtelmonNoSpans", expr="sum(increase(otelmon_spans_received_total[15m])) == 0 and on() sum(increase(otelmon_spans_received_total[1d])) > 0", wait="15m", severity="ticket",
+        summary="no spans for half an hour", meaning="Spans arrived within the last day and no longer do.",
         impact="Agents may be running unwatched.", diagnosis="Are agents running? Do their exporters log errors? Was an endpoint, a token or a certificate changed?",
         mitigation="Repair the exporter or the network. If nothing runs at this time of day, silence the alert for these hours.",
     ),
@@ -89,6 +104,12 @@ HEALTH = (
         meaning="Senders send spans that can not be taken.", impact="These spans are not watched.",
         diagnosis="The reason label says why; the sender's exporter logs the example in the partial success message.",
         mitigation="Fix the instrumentation, or raise the limit that the reason names (`otelmon config show`).",
+    ),
+    Alert(
+        name="OtelmonRefusingRequests", expr='sum by (outcome) (increase(otelmon_requests_total{signal="traces",outcome!~"accepted|busy|disconnected"}[10m])) > 0', severity="ticket", summary="whole requests are refused: {{ $labels.outcome }}",
+        meaning="A sender's requests can not be taken at all.", impact="Nothing that this sender's agents do is watched.",
+        diagnosis="The outcome label says why: `unauthenticated` is a wrong or missing token, `too_large` a batch above receive.max_request_bytes, the others are bodies that are no OTLP.",
+        mitigation="Give the sender the token, lower its batch size, or repair what stands between it and the monitor.",
     ),
     Alert(
         name="OtelmonBackPressure", expr='sum(increase(otelmon_requests_total{outcome="busy"}[5m])) > 0', wait="5m", severity="ticket", summary="senders are told to wait",
@@ -107,7 +128,7 @@ HEALTH = (
         diagnosis="The log has the stack trace.", mitigation="Report it with the trace; switch the rule off in the configuration until it is fixed.",
     ),
     Alert(
-        name="OtelmonEvictingRuns", expr='sum(increase(otelmon_runs_closed_total{reason=~"evicted|span_limit"}[10m])) > 0', severity="ticket", summary="runs leave memory before they end",
+        name="OtelmonEvictingRuns", expr='sum by (reason) (increase(otelmon_traces_closed_total{reason=~"evicted|span_limit"}[10m])) > 0 or sum by (reason) (increase(otelmon_runs_closed_total{reason="evicted"}[10m])) > 0', severity="ticket", summary="runs leave memory before they end: {{ $labels.reason }}",
         meaning="More runs are open at once than the limits allow, or one run is very long.", impact="Rules that need a whole run are not evaluable for these.",
         diagnosis="`otelmon_runs_open`, `otelmon_traces_open`, `otelmon_detect_bytes` against the limits in `otelmon config show`.",
         mitigation="Raise assemble.max_open_traces, detect.max_conversations or detect.max_bytes; look for instrumentation that never ends its root span.",

@@ -24,22 +24,24 @@ ROWS: tuple[tuple[str, tuple[Panel, ...]], ...] = (
     ("What agents did wrong", (
         Panel("Findings", 'sum by (rule) (increase(otelmon_findings_total{status="open"}[$__rate_interval]))', "{{rule}}"),
         Panel("High and critical findings in the last day", 'sum by (rule) (increase(otelmon_findings_total{status="open",severity=~"high|critical"}[1d]))', "{{rule}}", kind="bargauge"),
+        Panel("Incidents nobody has resolved", "sum by (family, severity) (otelmon_incidents_open) > 0", "{{family}} {{severity}}"),
         Panel("Calls by outcome", "sum by (outcome) (rate(otelmon_tool_calls_total[$__rate_interval]))", "{{outcome}}", "ops"),
-        Panel("Share of calls that failed", 'sum by (tool) (rate(otelmon_tool_calls_total{outcome!="succeeded"}[$__rate_interval])) / sum by (tool) (rate(otelmon_tool_calls_total[$__rate_interval]))', "{{tool}}", "percentunit"),
+        Panel("Share of calls that did not succeed", 'sum by (tool) (rate(otelmon_tool_calls_total{outcome!="succeeded"}[$__rate_interval])) / sum by (tool) (rate(otelmon_tool_calls_total[$__rate_interval]))', "{{tool}}", "percentunit"),
         Panel("Writes", 'sum by (tool) (rate(otelmon_tool_calls_total{effect=~"write|destructive|external_send"}[$__rate_interval]))', "{{tool}}", "ops"),
         Panel("Runs", "sum by (agent) (rate(otelmon_runs_total[$__rate_interval]))", "{{agent}}", "ops"),
         Panel("What could not be decided", "sum by (rule, reason) (increase(otelmon_not_evaluable_total[$__rate_interval]))", "{{rule}}: {{reason}}"),
-        Panel("From the last span to the finding", "histogram_quantile(0.99, sum by (le) (rate(otelmon_detection_delay_seconds_bucket[$__rate_interval])))", "p99", "s"),
+        Panel("From the last span to the finding, 99 %", "histogram_quantile(0.99, sum by (le) (rate(otelmon_detection_delay_seconds_bucket[$__rate_interval])))", "p99", "s"),
     )),
     ("How the monitor is", (
         Panel("Stages", "otelmon_up_stage", "{{stage}}"),
         Panel("Spans received", "sum(rate(otelmon_spans_received_total[$__rate_interval]))", "spans", "ops"),
         Panel("Spans refused", "sum by (reason) (rate(otelmon_spans_rejected_total[$__rate_interval]))", "{{reason}}", "ops"),
+        Panel("Requests refused or put off", 'sum by (outcome) (rate(otelmon_requests_total{outcome!="accepted"}[$__rate_interval]))', "{{outcome}}", "ops"),
         Panel("Messages waiting", "sum by (stage) (otelmon_lag_messages)", "{{stage}}"),
         Panel("Spans by dialect", "sum by (dialect) (rate(otelmon_spans_read_total[$__rate_interval]))", "{{dialect}}", "ops"),
         Panel("Runs open", "otelmon_runs_open", "runs"),
         Panel("Runs closed early", 'sum by (reason) (increase(otelmon_runs_closed_total{reason!="root"}[$__rate_interval]))', "{{reason}}"),
-        Panel("Database and free disk", "otelmon_store_bytes or otelmon_disk_free_bytes", "{{__name__}}", "bytes"),
+        Panel("Database and free disk", '{__name__=~"otelmon_store_bytes|otelmon_disk_free_bytes"}', "{{__name__}}", "bytes"),
     )),
 )  # fmt: skip
 

@@ -26,6 +26,7 @@ METRICS: tuple[Metric, ...] = (
     Metric("up_stage", "gauge", "1 while the stage works, 0 while it is failing or stopped.", ("stage",), "all"),
     Metric("stage_restarts", "counter", "Times a stage failed and was started again.", ("stage",), "all"),
     Metric("lag_messages", "gauge", "Messages of its topics that the stage has not taken yet.", ("stage",), "all"),
+    Metric("waiting_messages", "gauge", "Messages taken and not written yet.", ("stage",), "store"),
     # receive
     Metric("requests", "counter", "OTLP requests by how they were answered.", ("signal", "outcome"), "receive"),
     Metric("spans_received", "counter", "Spans that arrived at the OTLP doors, kept or not.", (), "receive"),
@@ -38,6 +39,8 @@ METRICS: tuple[Metric, ...] = (
     Metric("traces_closed", "counter", "Traces closed, by why.", ("reason",), "assemble"),
     Metric("span_duplicates", "counter", "Spans that arrived again with the same content.", (), "assemble"),
     Metric("span_conflicts", "counter", "Spans that arrived again with other content; both are kept.", (), "assemble"),
+    Metric("spans_late", "counter", "Spans that arrived after their trace was closed; they are judged too.", (), "assemble"),
+    Metric("traces_moved", "counter", "Open traces whose conversation id came late: sent again under it.", (), "assemble"),
     Metric("dead_letters", "counter", "Messages that could not be read, by topic.", ("topic",), "all"),
     # detect
     Metric("runs_open", "gauge", "Runs that have not ended yet.", (), "detect"),
@@ -46,7 +49,7 @@ METRICS: tuple[Metric, ...] = (
     Metric("conversations", "gauge", "Conversations held in memory.", (), "detect"),
     Metric("conversations_left", "counter", "Conversations that left memory, by which limit.", ("reason",), "detect"),
     Metric("traces_forgotten", "counter", "Old traces of long conversations that left memory.", ("reason",), "detect"),
-    Metric("handovers", "counter", "Traces whose conversation became known late and moved.", (), "detect"),
+    Metric("handovers", "counter", "Traces that moved to the detector of the conversation they belong to.", (), "detect"),
     Metric("detect_bytes", "gauge", "Estimated memory of conversations in bytes.", (), "detect"),
     Metric("tool_calls", "counter", "Tool calls of runs that ended.", ("tool", "effect", "outcome", "agent"), "detect"),
     Metric("not_evaluable", "counter", "Runs in which a rule could not be decided, by why.", ("rule", "reason", "agent"), "detect"),
@@ -58,6 +61,8 @@ METRICS: tuple[Metric, ...] = (
     Metric("detection_delay_seconds", "histogram", "From the last span of a run received to its finding stored.", (), "store"),
     Metric("incidents_open", "gauge", "Incidents nobody has resolved.", ("family", "severity"), "store"),
     Metric("store_batches", "counter", "Transactions written.", (), "store"),
+    Metric("store_messages", "counter", "Messages written, by topic.", ("topic",), "store"),
+    Metric("store_revoked", "counter", "Times a partition was taken from the store and given to another.", ("topic", "partition"), "store"),
     Metric("store_bytes", "gauge", "Size of the database file in bytes.", (), "store"),
     Metric("disk_free_bytes", "gauge", "Free bytes where the data lies.", (), "store"),
 )  # fmt: skip
