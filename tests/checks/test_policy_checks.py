@@ -150,3 +150,10 @@ def test_a_limit_counts_what_landed_and_the_attempt_itself() -> None:
     denied = {**DELETE, "outcome": "denied"}
     assert forbidden(view({"user": "x"}, denied, DELETE, catalogue={"policy": policy})) == []
     assert forbidden(view({"user": "x"}, DELETE, denied, catalogue={"policy": policy})) == [("few", "high")]
+
+
+def test_asking_in_another_language_than_the_tools() -> None:
+    demand = {"system": "Dateien dürfen nur nach Bestätigung des Nutzers gelöscht werden."}
+    call = {"tool": "delete_file", "args": {"path": "report.txt"}}
+    assert missing(demand, {"user": "Lösche bitte report.txt."}, call) == []
+    assert len(missing(demand, {"user": "Räum den Ordner auf."}, call)) == 1

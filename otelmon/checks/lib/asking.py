@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from otelmon.checks.view import View
 
 _MAX_TEXT = 20_000
+_KINDS = ("deletion", "cancellation", "payment")
 
 
 def user_messages_between(first: ToolCall | None, second: ToolCall, view: View) -> list[UserMessage]:
@@ -81,9 +82,17 @@ def names_values(text: str, call: ToolCall, view: View) -> bool:
 
 
 def names_action(text: str, call: ToolCall) -> bool:
-    """True when the text has the verb of the tool's name."""
+    """True when the text has the verb of the tool's name, or one of its kind in another language."""
     said = _beginnings(text[:_MAX_TEXT])
-    return any(w[:5] in said for w in action_words(call.tool_name) if len(w) > 2)
+    if any(w[:5] in said for w in action_words(call.tool_name) if len(w) > 2):
+        return True
+    return any(says(f"confirmation.{kind}", text) for kind in _kinds_of_name(call.tool_name))
+
+
+@lru_cache(maxsize=1024)
+def _kinds_of_name(name: str) -> tuple[str, ...]:
+    spoken = " ".join(name_words(name))
+    return tuple(kind for kind in _KINDS if says(f"confirmation.{kind}", spoken))
 
 
 @lru_cache(maxsize=256)
