@@ -43,8 +43,11 @@ docs: $(VENV)/dev.ok  ## write the generated references, dashboards and alerts a
 	@$(BIN)/otelmon build
 
 lock: $(VENV)/dev.ok  ## pin all versions again
-	@$(BIN)/pip-compile -q --strip-extras --generate-hashes --allow-unsafe --no-header --no-emit-index-url --no-emit-find-links --no-emit-trusted-host --extra server --extra source -o requirements.lock pyproject.toml
-	@$(BIN)/pip-compile -q --strip-extras --generate-hashes --allow-unsafe --no-header --no-emit-index-url --no-emit-find-links --no-emit-trusted-host --extra dev -o requirements-dev.lock pyproject.toml
+	@for extra in server dev; do \
+	  file=requirements$$([ $$extra = dev ] && echo -dev).lock; \
+	  $(BIN)/pip-compile -q --strip-extras --generate-hashes --allow-unsafe --no-header --no-emit-index-url \
+	    --no-emit-find-links --no-emit-trusted-host --extra $$extra --extra source -o $$file pyproject.toml && \
+	  sed -i -e '/^otelmon @/,+1d' $$file; done
 
 clean:  ## remove what was built; keeps otelmon-data
 	@rm -rf $(VENV) .cache build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
