@@ -145,6 +145,13 @@ def test_a_file_the_agent_named_is_known_to_later_calls() -> None:
     assert lineage(seen.calls[1], seen)[0].source == "argument"
 
 
+def test_the_principal_of_the_run_is_known() -> None:
+    seen = view(
+        {"user": "Show my orders.", "principal": "u-40117"}, {"tool": "list_orders", "args": {"user_id": "u-40117"}}
+    )
+    assert lineage(seen.calls[0], seen)[0].source == "run"
+
+
 def test_paths_are_joined_from_known_parts() -> None:
     seen = view(
         {"user": "Check /archive."},

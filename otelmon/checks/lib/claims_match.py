@@ -77,7 +77,8 @@ _MAIL = re.compile(r"\b(?:e-?mails?|inbox|correos?|posteingang)\b")
 
 
 class Facts(msgspec.Struct, frozen=True):
-    """What one call can be evidence of. `classes` of verbs in its name and description; `words` of its
+    """What one call can be evidence of. `classes` of verbs in its name, or else its description;
+    `described` all verb classes of its description; `words` of its
     name and argument names; `values` compact forms in arguments and result; `stated` words of the values
     (not the keys) of the result; `dated` words of keys that hold a date (`"issued_at"`); `mails` when an argument is an e-mail address; `opaque` when its text
     (a command, a delegated task) and not its name says what it does."""
@@ -85,6 +86,7 @@ class Facts(msgspec.Struct, frozen=True):
     call: ToolCall
     writes: bool
     classes: frozenset[str]
+    described: frozenset[str]
     words: frozenset[str]
     name_words: frozenset[str]
     values: frozenset[str]
@@ -130,6 +132,7 @@ def _facts(call: ToolCall, view: View) -> Facts:
         call=call,
         writes=view.effect(call).effect != "read",
         classes=_classes(call.tool_name, tool),
+        described=_described(tool),
         words=name | frozenset(keys),
         name_words=name,
         values=frozenset(values | result),
@@ -165,6 +168,11 @@ def _classes(name: str, tool: Tool | None) -> frozenset[str]:
     return _classes_in(runs(tool.description.split(".")[0][:200]))
 
 
+def _described(tool: Tool | None) -> frozenset[str]:
+    words = runs(tool.description[:1_000]) if tool else []
+    return _classes_in([*words, *(word[:-1] for word in words if word.endswith("s"))])
+
+
 def _classes_in(words: Iterable[str]) -> frozenset[str]:
     classes = base_classes()
     return frozenset().union(*(classes.get(word, frozenset()) for word in words))
@@ -188,12 +196,17 @@ def can_cause(facts: Facts, claim: Claim, rivals: Sequence[frozenset[str]]) -> b
         return True
     if facts.opaque:
         return facts.writes
+    if claim.classes & facts.described and _share(claim.nouns, facts.words):
+        return True  # the tool's own description says that it does this to such things
     if not _class_fits(facts, claim):
         return False
     mail = claim.classes == {"send"} and (claim.emails or _MAIL.search(claim.sentence))
     if mail and not (facts.mails or "send" in facts.classes):
         return False
-    return not rivals or facts.name_words in rivals or _share(claim.nouns, facts.words)
+    if not rivals or facts.name_words in rivals or _share(claim.nouns, facts.words):
+        return True
+    named = _classes_in(facts.name_words) & claim.classes
+    return bool(named) and not any(_classes_in(words) & claim.classes for words in rivals)
 
 
 def _class_fits(facts: Facts, claim: Claim) -> bool:

@@ -57,13 +57,15 @@ def lineage(call: ToolCall, view: View) -> tuple[Lineage, ...]:
 def _walk(view: View) -> dict[str, tuple[Lineage, ...]]:
     """Read the conversation once, in order: look up each call's arguments, then learn its result."""
     index = Index()
+    for run in view.runs:
+        index.learn(run.principal or "", "run", 0)  # who the run acts for is known from the start
     found: dict[str, tuple[Lineage, ...]] = {}
     for event in view.events:
         if isinstance(event, ToolCall):
             found[event.key] = _trace(event, view, index)
             _learn_call(event, found[event.key], index)
         else:
-            _learn_message(event, view, index)
+            _learn_message(event, index)
     return found
 
 
@@ -90,7 +92,7 @@ def _missing(role: Role, index: Index) -> Found:
     return Found("none", None, "", role != "date" or index.today is not None)
 
 
-def _learn_message(event: Event, view: View, index: Index) -> None:
+def _learn_message(event: Event, index: Index) -> None:
     match event:
         case UserMessage():
             index.confirm()
@@ -103,10 +105,6 @@ def _learn_message(event: Event, view: View, index: Index) -> None:
             index.propose(event.text, event.position)
         case ToolDefinition():
             index.learn_definition(event)
-        case _:
-            principal = view.run_of(event).principal
-            if principal:
-                index.learn(principal, "run", event.position)
 
 
 def _learn_call(call: ToolCall, lines: tuple[Lineage, ...], index: Index) -> None:
