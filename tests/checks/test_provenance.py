@@ -183,6 +183,7 @@ def test_an_absent_date_is_not_sure_when_nothing_states_today() -> None:
         ("ticket", "fix-the-login-timeout-42", "other"),
         ("target", "+1 555 010 0200", "phone"),
         ("order", 7, "other"),
+        ("order_id", "9" * 301, "free"),
         ("order", 7788, "id"),
         ("limit", 500, "setting"),
         ("top_n", "5", "setting"),

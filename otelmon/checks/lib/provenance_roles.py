@@ -15,6 +15,7 @@ Role = Literal[
     "email", "phone", "url", "path", "address", "name", "status", "other",
 ]  # fmt: skip
 
+MAX_VALUE = 300  # longer text is content, whatever its name
 MAX_LEAVES = 400  # arguments read of one call
 _WORDS: dict[str, frozenset[str]] = {
     role: frozenset(words)
@@ -102,6 +103,8 @@ def role_of(name: str, value: Any, schema: dict[str, Any]) -> Role:
     if value is None or isinstance(value, bool) or value == "" or value in constants(schema):
         return "constant"
     words = name_words(name)
+    if isinstance(value, str) and len(value) > MAX_VALUE:
+        return "free"
     if isinstance(value, str):
         return _shape_role(words, value, schema) or _text_role(words, value)
     return _number_role(words, value)
