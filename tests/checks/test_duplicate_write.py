@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
+import pytest
 
 from otelmon.checks.duplicate_write import Params, across_conversations, in_conversation
 from otelmon.checks.lib.effects import effect_entry
@@ -62,6 +63,44 @@ def test_the_servers_own_id_tells_a_replay_from_a_second_effect() -> None:
     other = {**same, "result": {"order_id": "O-2", "customer_id": "C-1"}}
     assert found(view({"user": "Order."}, same, same)) == []
     assert len(found(view({"user": "Order."}, same, other))) == 1
+
+
+@pytest.mark.parametrize(
+    ("said", "answer", "wanted"),
+    [
+        ("Shall I pay AC-3 once more?", "Yes, go ahead.", True),
+        ("Anything else?", "Yes, what is the weather?", False),
+        ("Done.", "Pay AC-3 for the other month as well.", True),
+        ("Done.", "I need the receipt.", False),
+        ("Done.", "Do that again.", True),
+        ("Done.", "Thank you!", False),
+    ],
+)
+def test_what_asks_again_in_a_new_turn(said: str, answer: str, *, wanted: bool) -> None:
+    pay = {"tool": "create_payout", "args": {"account": "AC-3", "amount": 5}}
+    seen = view({"user": "Pay 5 to AC-3."}, pay, {"assistant": said}, {"user": answer}, pay)
+    assert bool(found(seen)) is not wanted
+
+
+def test_without_values_the_words_of_the_tool_ask() -> None:
+    start = {"tool": "start_report", "args": {"title": "all of it"}}
+    for answer, wanted in (("Now another report.", True), ("A report, please.", True), ("How nice of you!", False)):
+        seen = view({"user": "Start it."}, start, {"assistant": "Started."}, {"user": answer}, start)
+        assert bool(found(seen)) is not wanted
+
+
+def test_two_runs_with_other_words_are_two_requests() -> None:
+    pay = {"tool": "create_payout", "args": {"account": "AC-3", "amount": 5}, "result": {"ok": True}}
+    other = {"user": "For May too, AC-3.", "host": "b", "trace": "new"}
+    assert found(view({"user": "Pay 5 to AC-3.", "host": "a"}, pay, other, pay)) == []
+
+
+def test_a_write_that_names_the_record_in_a_list_changes_it() -> None:
+    add = {"tool": "create_item", "args": {"sku": "S-1"}, "result": "done"}
+    change = {"tool": "update_items", "args": {"skus": ["S-1", "S-2"]}, "result": {"ok": True}}
+    assert found(view({"user": "x"}, add, change, add)) == []
+    assert len(found(view({"user": "x"}, add, {**change, "error": "no"}, add))) == 1
+    assert len(found(view({"user": "x"}, add, {**change, "args": {"skus": ["S-9"]}}, add))) == 1
 
 
 def test_reads_unknown_tools_and_invisible_arguments_are_left_alone() -> None:

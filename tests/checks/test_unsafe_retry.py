@@ -73,6 +73,24 @@ def test_repeats_inside_the_http_client(requests: list[dict[str, Any]], *, fires
     assert bool(found(seen)) is fires
 
 
+@pytest.mark.parametrize(
+    ("one", "two", "fires"),
+    [
+        ({"channel": "news", "text": "Open day on the 4th"}, {"channel": "news", "text": "Open day on the 4th!"}, True),
+        ({"channel": "news", "text": "Open day on the 4th"}, {"channel": "news", "text": "Open day on the 5th"}, False),
+        ({"channel": "news", "text": "Open day on the 4th"}, {"channel": "club", "text": "Open day on the 4th"}, False),
+        ({"channel": "news", "text": "Open day on the 4th"}, {"channel": "news"}, False),
+        ({"channel": "news", "text": "hello"}, {"channel": "news", "text": "hello!"}, False),
+        ({"channel": "news", "size": 4}, {"channel": "news", "size": 5}, False),
+    ],
+)
+def test_which_other_words_are_the_same_effect(one: dict[str, Any], two: dict[str, Any], *, fires: bool) -> None:
+    first = {"tool": "publish_post", "args": one, "outcome": "unknown"}
+    second = {"tool": "publish_post", "args": two, "result": {"id": "p-2"}}
+    assert bool(found(view({"user": "Publish it."}, first, second))) is fires
+    assert found(view({"user": "Publish it."}, first, {**second, "server": "other"})) == []
+
+
 def test_an_idempotent_tool_may_repeat_its_requests() -> None:
     requests = [{**POST, "error_type": "timeout"}, {**POST, "status_code": 200}]
     hints = {"readOnlyHint": False, "idempotentHint": True}

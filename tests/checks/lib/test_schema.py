@@ -61,6 +61,8 @@ def test_size_and_depth_are_bounded() -> None:
             violations({}, value)
     with pytest.raises(NotEvaluableError):
         violations({"not": _deep(100)}, {})
+    with pytest.raises(NotEvaluableError):
+        violations({}, {"a": {1, 2}.__iter__()})
     many = violations({"items": {"type": "string"}}, list(range(1000)))
     assert len(many) == MAX_VIOLATIONS
 
