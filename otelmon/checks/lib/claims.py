@@ -155,6 +155,8 @@ def _holds(sentence: str, match: re.Match[str], form: Form, tongue: Language) ->
     if not _clear(sentence, start, tongue):
         return False
     inside = sentence[start : match.start("verb")]
+    if match.group("verb") in tongue.passive_only and _is_active(inside):
+        return False
     if tongue.patterns["denial"].search(inside):
         return False
     if form == "bare":
@@ -235,7 +237,7 @@ def _denial(sentence: str, tongue: Language) -> Claim | None:
     rest = runs(said)
     window = rest[:3] + runs(match.group())
     for word in window:
-        classes = tongue.classes_of.get(word)
+        classes = tongue.classes_of.get(word) or tongue.bases.get(word)
         if tongue.patterns["denial_verbs"].fullmatch(word):
             return Claim(sentence, word, frozenset(("any",)), "past", denies=True)
         if classes and "generic" not in classes:

@@ -33,6 +33,7 @@ class Language(msgspec.Struct, frozen=True):
     patterns: dict[str, re.Pattern[str]]
     composing: frozenset[str]
     deeds: frozenset[str]
+    passive_only: frozenset[str]
     classes_of: dict[str, frozenset[str]]
     bases: dict[str, frozenset[str]]
     past_forms: dict[str, frozenset[str]]
@@ -69,6 +70,7 @@ def language(code: str) -> Language:
         patterns={name: compiled(data[name]) for name in _PATTERNS},
         composing=frozenset(data["composing"]),
         deeds=frozenset(data["deeds"]),
+        passive_only=frozenset(data["passive_only"]),
         classes_of={word: frozenset(labels) for word, labels in classes_of.items()},
         bases={word: frozenset(labels) for word, labels in bases.items()},
         past_forms={label: frozenset(words) for label, words in past_forms.items()},

@@ -73,6 +73,35 @@ _OPAQUE_NAMES = frozenset(
     ]
 )
 _OPAQUE_KEYS = frozenset(("sql", "command", "cmd", "code", "script", "cmdline", "expression", "argv"))
+_DOCUMENTS = frozenset(
+    [
+        "csv",
+        "tsv",
+        "xlsx",
+        "xls",
+        "md",
+        "txt",
+        "pdf",
+        "docx",
+        "doc",
+        "pptx",
+        "json",
+        "jsonl",
+        "yaml",
+        "yml",
+        "xml",
+        "html",
+        "png",
+        "jpg",
+        "svg",
+        "log",
+        "sql",
+        "sh",
+        "py",
+        "parquet",
+        "zip",
+    ]
+)
 _MAIL = re.compile(r"\b(?:e-?mails?|inbox|correos?|posteingang)\b")
 
 
@@ -298,9 +327,15 @@ def names_other_target(claim: Claim, supporters: Sequence[Facts], attempts: Sequ
 
 
 def missing_files(claim: Claim, calls: Iterable[Facts]) -> list[str]:
-    """The files a claim says were saved that no landed call names."""
-    if not claim.files or not claim.classes & {"save"}:
+    """The files a claim says were saved or created that no landed call names."""
+    files = claim.files if claim.classes & {"save"} else _documents(claim.files) if claim.classes & {"create"} else ()
+    if not files:
         return []
     seen = [facts.values for facts in calls if facts.landed]
-    named = [(name, {compact(name), compact(name.rsplit("/", 1)[-1])}) for name in claim.files]
+    named = [(name, {compact(name), compact(name.rsplit("/", 1)[-1])}) for name in files]
     return [name for name, forms in named if not any(forms & values for values in seen)]
+
+
+def _documents(names: Iterable[str]) -> tuple[str, ...]:
+    """Names that are surely files: `report.csv`, not the product `node.js`."""
+    return tuple(name for name in names if name.rsplit(".", 1)[-1] in _DOCUMENTS)
