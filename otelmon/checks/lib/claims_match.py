@@ -102,6 +102,43 @@ _DOCUMENTS = frozenset(
         "zip",
     ]
 )
+# Verbs that are as often the thing a verb is done to: `delete_file` files nothing.
+_NOUNS_TOO = frozenset(
+    [
+        "file",
+        "log",
+        "record",
+        "text",
+        "mail",
+        "email",
+        "message",
+        "comment",
+        "book",
+        "issue",
+        "return",
+        "post",
+        "share",
+        "schedule",
+        "bill",
+        "exchange",
+        "credit",
+        "charge",
+        "release",
+        "commit",
+        "register",
+        "transfer",
+        "block",
+        "lock",
+        "link",
+        "set",
+        "reset",
+        "import",
+        "export",
+        "load",
+        "store",
+        "release",
+    ]
+)
 _MAIL = re.compile(r"\b(?:e-?mails?|inbox|correos?|posteingang)\b")
 
 
@@ -204,7 +241,9 @@ def _described(tool: Tool | None) -> frozenset[str]:
 
 def _classes_in(words: Iterable[str]) -> frozenset[str]:
     classes = base_classes()
-    return frozenset().union(*(classes.get(word, frozenset()) for word in words))
+    known = [word for word in words if word in classes]
+    plain = [word for word in known if word not in _NOUNS_TOO]
+    return frozenset().union(*(classes[word] for word in plain or known))
 
 
 def alike(one: str, other: str) -> bool:
@@ -305,7 +344,10 @@ def told_otherwise(claim: Claim, events: Sequence[Event]) -> bool:
 
 def _user_says(claim: Claim, text: str) -> bool:
     wanted = claim.classes | {GENERIC}
-    return any(said.classes & wanted and not said.addressed for said in read_message(text).claims)
+    said = [
+        c for c in read_message(text).claims if not (c.form == "bare" and c.verb in base_classes())
+    ]  # "Set it": asks
+    return any(c.classes & wanted and not c.addressed for c in said)
 
 
 def _context_says(claim: Claim, text: str) -> bool:
