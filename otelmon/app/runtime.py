@@ -16,7 +16,7 @@ from duckdb import DuckDBPyConnection
 
 from otelmon import __version__
 from otelmon.app.worker import Stage, Worker
-from otelmon.assemble.stage import AssembleStage
+from otelmon.assemble.stage import AssembleStage, outgoing
 from otelmon.bus.open import open_bus
 from otelmon.bus.protocol import Bus, Outgoing
 from otelmon.detect.engine import Laws
@@ -30,6 +30,7 @@ from otelmon.receive.pack import Packed
 from otelmon.receive.receiver import Intake, Receiver
 from otelmon.receive.tally import REQUEST_REASONS, SPAN_REASONS
 from otelmon.store.database import Database
+from otelmon.store.log_records import headers_of
 from otelmon.store.queries import incident_counts, payloads
 from otelmon.store.retention import Retention
 from otelmon.store.stage import StoreStage
@@ -66,6 +67,7 @@ class Monitor:
         self._delays = Histogram()
         self._bus: Bus | None = None
         self._stack = ExitStack()
+        self._started = False
         self.exporter = Exporter(self._readings, zero_series(self.laws))
 
     # -- life ------------------------------------------------------------------------------------
@@ -97,6 +99,7 @@ class Monitor:
         if "receive" in self.stages:
             receiver = Receiver(self.config.receive, self._publish, lambda key: bus.partition_of(SPANS, key), self._wall, self._account)  # fmt: skip
             self.doors = Doors(receiver)
+        self._started = True
 
     def _makers(self, bus: Bus) -> Iterable[tuple[str, Callable[[], Stage]]]:
         if self.database is not None:
@@ -110,7 +113,7 @@ class Monitor:
     def _make_store(self, bus: Bus) -> Stage:
         if self.database is None:
             raise RuntimeError("the store stage runs without a database")
-        silent = frozenset(rule.id for rule in self.laws.rules.rules.values() if rule.status == "test")
+        silent = frozenset(rule.id for rule in self.laws.rules.rules.values() if rule.status in ("test", "draft"))
         grouping = Grouping(self.config.incidents, silent)
 
         def hook(connection: DuckDBPyConnection, changes: Sequence[Change]) -> None:
@@ -122,7 +125,7 @@ class Monitor:
             Retention(database, self.config.store),
             lambda now: resolve_quiet(database, self.config.incidents, now),
         )
-        return StoreStage(bus, database, self.config.store, self._wall, hook, chores)
+        return StoreStage(bus, database, self.config.store, self._wall, hook, chores, self.config.receive)
 
     def stop(self) -> None:
         """Doors first, then the stages in the order of the flow, so that what came in goes as far as
@@ -137,9 +140,7 @@ class Monitor:
     def _publish(self, messages: Sequence[Packed], received_unix_nano: int) -> None:
         if self._bus is None:
             raise RuntimeError("published before the bus was opened")
-        self._bus.publish(
-            SPANS, [Outgoing(m.key, m.value, received_unix_nano, partition=m.partition) for m in messages]
-        )
+        self._bus.publish(SPANS, [outgoing(message, received_unix_nano) for message in messages])
 
     def replay(self, since: int, until: int | None) -> int:
         """Send stored messages received in [since, until) through the stages again, with the receive
@@ -149,8 +150,8 @@ class Monitor:
             return 0
         number = 0
         for payload in payloads(self.database, since, until):
-            encoding = (("content-type", b"application/json"),) if payload.encoding == "otlp_json" else ()
-            message = Outgoing("", payload.value, payload.received_unix_nano, encoding, payload.partition)
+            headers = headers_of(payload.encoding)
+            message = Outgoing("", payload.value, payload.received_unix_nano, headers, payload.partition)
             self._bus.publish(SPANS, [message])
             number += 1
         return number
@@ -160,8 +161,11 @@ class Monitor:
         outcome = intake.refused or "accepted"
         self._counters["requests", intake.signal, outcome] += 1
         self._counters["received_bytes",] += intake.body_bytes
-        if intake.signal == "traces":
-            self._counters["spans_received",] += intake.received
+        received = {"traces": "spans_received", "logs": "log_records_received"}.get(intake.signal)
+        if received:
+            self._counters[received,] += intake.received
+        for reason, number in intake.filtered.items():
+            self._counters["log_records_filtered", reason] += number
         for reason, number in intake.rejected.items():
             self._counters["spans_rejected", reason] += number
         if intake.rejected and self._bus is not None:
@@ -177,7 +181,9 @@ class Monitor:
     # -- health and metrics ----------------------------------------------------------------------
     def problems(self) -> list[str]:
         """What is wrong now, a line each; empty when all is well."""
-        found = [f"{w.name}: {w.error or 'stopped'}" for w in self.workers if not w.healthy]
+        # The pages answer first: who waits until all is ready must not meet doors that are still closed.
+        found = [] if self._started else ["otelmon: starting"]
+        found += [f"{w.name}: {w.error or 'stopped'}" for w in self.workers if not w.healthy]
         if self.database is not None and self.database.full:
             found.append(f"store: the disk of {self.config.data} is nearly full; intake stops until there is room")
         return found
@@ -230,6 +236,7 @@ def zero_series(laws: Laws) -> dict[str, list[tuple[str, ...]]]:
         "traces_closed": [(reason,) for reason in ("root", "idle", "span_limit", "evicted")],
         "stage_restarts": [(stage,) for stage in ("assemble", "detect", "ledger", "store")],
         "requests": [("traces", outcome) for outcome in ("accepted", *REQUEST_REASONS)],
+        "log_records_filtered": [("no_trace_context",)],
         "spans_rejected": [(reason,) for reason in (*SPAN_REASONS, "unsupported_signal")],
         "dead_letters": [(topic,) for topic in (SPANS, READINGS, LEDGER, MEMORY)],
     }

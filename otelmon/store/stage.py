@@ -9,6 +9,7 @@ from otelmon.bus.protocol import Bus, Delivered
 from otelmon.store.database import Database
 from otelmon.store.writer import Hook, StoreWriter, no_hook
 from otelmon.vocabulary.config import ReceiveConfig, StoreConfig
+from otelmon.vocabulary.errors import Problem, UnreachableError
 from otelmon.vocabulary.messages import RECORDS, SPANS
 
 GROUP = "otelmon-store"
@@ -46,11 +47,37 @@ class StoreStage:
         self._waiting_bytes = 0
         self._waiting_since = 0
         self._chores_at = wall()
-        self._consumer = bus.consumer([SPANS, RECORDS], GROUP, self._writer.offset, self._revoked)
+        self._unproven: set[tuple[str, int]] = set()
+        self._consumer = bus.consumer([SPANS, RECORDS], GROUP, self._assigned, self._revoked)
+
+    def _assigned(self, topic: str, partition: int) -> int | None:
+        self._unproven.add((topic, partition))
+        return self._writer.offset(topic, partition)
+
+    def _refuse_replaced_topic(self, messages: Sequence[Delivered]) -> None:
+        """The first message of a partition must not lie before what was asked for: then the topic was
+        deleted or replaced while the database stayed, and new messages would look like stored ones."""
+        for message in messages:
+            place = (message.topic, message.partition)
+            if place not in self._unproven:
+                continue
+            self._unproven.discard(place)
+            stored = self._writer.offset(*place)
+            if stored is not None and message.offset < stored:
+                raise UnreachableError(
+                    Problem(
+                        f"{message.topic}/{message.partition}",
+                        f"the bus gives message {message.offset}, but the database holds everything below {stored}: the topic was deleted or replaced",
+                        "a bus and a database that belong together",
+                        "restore the bus, or move the database file away and start afresh",
+                    )
+                )
 
     def step(self, timeout_s: float) -> None:
         """Take what has arrived; write and commit when the batch is full, old, or nothing more came."""
         messages = self._consumer.poll(timeout_s)
+        if self._unproven:
+            self._refuse_replaced_topic(messages)
         if messages and not self._waiting:
             self._waiting_since = self._wall()
         self._waiting += messages

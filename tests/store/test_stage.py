@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from otelmon.store.accounts import conservation
 from otelmon.store.database import Database, DiskFullError
 from otelmon.store.stage import CHORE_EVERY, StoreStage
 from otelmon.vocabulary.config import Config, StoreConfig
+from otelmon.vocabulary.errors import UnreachableError
 from otelmon.vocabulary.messages import RECORDS, SPANS, encode
 from tests.store.build import T0, finding, span_request, verdict
 
@@ -102,3 +104,18 @@ def test_chores_are_done_once_a_minute(bus: Bus, database: Database) -> None:
     stage.step(0.01)
     stage.close()
     assert done == [T0 + CHORE_EVERY]
+
+
+def test_a_replaced_bus_is_said_and_nothing_is_taken_for_stored(tmp_path: Path, database: Database) -> None:
+    with closing(open_bus(Config(data=str(tmp_path / "old")))) as old:
+        publish(old, 0, 5)
+        stage = StoreStage(old, database, StoreConfig(), time.time_ns)
+        step_often(stage)
+        stage.close()
+    with closing(open_bus(Config(data=str(tmp_path / "new")))) as new:
+        publish(new, 100, 2)
+        stage = StoreStage(new, database, StoreConfig(), time.time_ns)
+        with pytest.raises(UnreachableError, match="the topic was deleted or replaced"):
+            step_often(stage)
+        stage.close()
+    assert counts(database) == (5, 5)
