@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 
-.PHONY: help demo serve test check lint bench docs lock clean services
+.PHONY: help demo serve test test-collectors check lint bench docs lock clean services
 .DEFAULT_GOAL := help
 
 help:  ## list the targets
@@ -29,6 +29,10 @@ services: $(VENV)/dev.ok  ## bring what the tests talk to: Java, Kafka, Promethe
 
 test: services  ## every test, on the real services
 	@$(BIN)/pytest
+
+test-collectors: services  ## the real OpenTelemetry Collector in front of the monitor; builds it (two minutes)
+	@./.ci/bring collector
+	@$(BIN)/pytest -m collector
 
 lint: $(VENV)/dev.ok  ## style, types, import contracts
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy && $(BIN)/lint-imports
