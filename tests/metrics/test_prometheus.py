@@ -67,7 +67,10 @@ def test_a_double_write_pages_through_alertmanager(watched: Watched) -> None:
 
 def test_no_alert_fires_that_should_not(watched: Watched) -> None:
     found = {(f["finding"]["rule_id"], f["finding"]["severity"]) for f in watched.monitor.read("findings")}
-    assert {rule for rule, severity in found if severity in ("high", "critical")} == {"duplicate_write", "false_success"}
+    assert {rule for rule, severity in found if severity in ("high", "critical")} == {
+        "duplicate_write",
+        "false_success",
+    }
     expected = {"OtelmonDoubleWrite", "OtelmonFalseSuccess"}
     until(lambda: watched.prometheus.firing() >= expected, "the alerts never fired")
     # A test machine may have a full disk: that one would be right.
