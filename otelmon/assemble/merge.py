@@ -58,9 +58,14 @@ def executions(places: Mapping[SpanKey, Place], readings: Sequence[Reading], sch
     """The executions that the tool readings show, in clock order. `schemas` by tool name names the
     argument of calls that were written as a bare value."""
     single = {}
+    parts: list[Place] = []
     for reading in sorted((r for r in readings if r.tool is not None), key=span_order):
         place = places[(reading.trace_id, reading.span_id)]
-        single[id(place)] = _single(place, schemas)
+        if reading.kind == "tool":
+            single[id(place)] = _single(place, schemas)
+        else:
+            parts.append(place)
+    _join_parts(single.values(), parts)
     clusters = _nested(single)
     clusters = _pair(clusters, by_id=True)
     clusters = _pair(clusters, by_id=False)
@@ -78,6 +83,19 @@ def _single(place: Place, schemas: Schemas) -> Execution:
         if bound is not fields.arguments:
             fields = msgspec.structs.replace(fields, arguments=bound, arguments_fidelity="decoded")
     return Execution([place], fields, fields_key(fields), place.reading.start_time_unix_nano)
+
+
+def _join_parts(found: Iterable[Execution], parts: Iterable[Place]) -> None:
+    """Give to each call what spans below it say of it that are no calls themselves: the approval, the
+    execution."""
+    by_span = {(e.reading.trace_id, e.reading.span_id): e for e in found}
+    for part in parts:
+        above, fields = part.tool, part.reading.tool
+        owner = by_span.get((above.trace_id, above.span_id)) if above else None
+        if owner is not None and fields is not None:
+            owner.members.append(part)
+            owner.fields = join_fields(owner.fields, fields)
+            owner.arguments = fields_key(owner.fields)
 
 
 def fields_key(fields: ToolFields) -> bytes | None:

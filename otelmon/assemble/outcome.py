@@ -1,8 +1,12 @@
 """What is known of a call's effect. Span status is one sign among others, never the answer.
 
 `succeeded`: it returned, and nothing says otherwise. `failed`: known not to have happened.
-`unknown`: sent, and nobody knows (timeout, cancelled, abandoned, gateway gave up). `denied`: refused
-by a person or a policy. `pending`: accepted, still running.
+`unknown`: sent, and nobody knows (timeout, cancelled, abandoned, gateway gave up, an error without type
+or text). `denied`: refused by a person or a policy. `pending`: accepted, still running.
+
+A call whose span shows no result and no sign of trouble counts as `succeeded` with the source
+"status": where results are not written (AutoGen, MCP, content capture off) errors still are, and to
+call all of those `unknown` would turn every retry of such an agent into a suspected double effect.
 """
 
 from __future__ import annotations
@@ -24,7 +28,8 @@ MAX_NOTICE = 400
 
 _TIMEOUT = re.compile(
     r"\btime[ds]?[ _-]?out\b|TimeoutError|TimeoutException|Timeout\b|\bdeadline[ _]?exceeded\b|\bDeadlineExceeded\b|"
-    r"\bETIMEDOUT\b|-32001\b|\bno response (?:was )?received\b|\bgateway time-?out\b",
+    r"\bETIMEDOUT\b|-32001\b|\bno response (?:was )?received\b|\bgateway time-?out\b|"
+    r"\bdid(?: not|n['’]t) (?:answer|respond|reply|return) (?:in|within|after) (?:time\b|[\d.]+ ?m?s)",
     re.IGNORECASE,
 )
 _NOT_STARTED = re.compile(
@@ -171,6 +176,8 @@ def _not_known(
         return Verdict("unknown", word, fields.error_type or word, fields.error_message)
     if wrong and _LOST.search(text):
         return Verdict("unknown", "connection_lost", fields.error_type or "connection_lost", _message(fields, body))
+    if "no_reason" in signals and not text:
+        return Verdict("unknown", "no_reason", None, None)
     status = body.status if body else None
     if status in _SENT_UNKNOWN:
         return Verdict("unknown", "http_status", str(status), _message(fields, body))
@@ -258,4 +265,6 @@ def _is_conflict(body: BodyError | None, text: str) -> bool:
 def _success_source(fields: ToolFields, hint: Outcome | None, derived: bool) -> str:
     if hint == "succeeded":
         return fields.outcome_source or "shim"
-    return "message" if derived else "return"
+    if derived:
+        return "message"
+    return "status" if fields.result_fidelity == "absent" and not _has_result(fields) else "return"

@@ -2,12 +2,13 @@
 
 The root of a run is the topmost agent span of its trace: what is above it does not matter. A trace
 without agent spans is one run of its own, unless it lies wholly inside the only agent run of the
-conversation that was open at the time (context propagation broke: it belongs to that run).
+conversation that was open at the time (context propagation broke: it belongs to that run). A trace in
+which agents are only set up is no run: what it defines belongs to the run that follows.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import attrgetter
@@ -72,6 +73,7 @@ def place_all(readings: Sequence[Reading]) -> tuple[dict[SpanKey, Place], list[R
     for run in runs:
         run.start = run.root.start_time_unix_nano if run.root else min(map(_start, run.readings))
         run.end = run.root.end_time_unix_nano if run.root else max(map(_end, run.readings))
+    runs = _join_setups(runs, places)
     runs.sort(key=lambda run: (run.start, run.trace_id, run.run_id))
     return places, runs
 
@@ -175,6 +177,26 @@ def _join_split_traces(runs: list[RunDraft], places: Mapping[SpanKey, Place]) ->
         for reading in run.readings:
             places[(reading.trace_id, reading.span_id)].run = home
     return kept
+
+
+def _join_setups(runs: list[RunDraft], places: Mapping[SpanKey, Place]) -> list[RunDraft]:
+    """Without the drafts that only set up: their spans go to the run that begins next, else the last."""
+    setups = [run for run in runs if _is_setup(run)]
+    if not setups:
+        return runs
+    kept = sorted((run for run in runs if not _is_setup(run)), key=lambda run: (run.start, run.run_id))
+    starts = [run.start for run in kept]
+    for run in setups if kept else ():
+        home = kept[min(bisect_left(starts, run.start), len(kept) - 1)]
+        home.readings.extend(run.readings)
+        for reading in run.readings:
+            places[(reading.trace_id, reading.span_id)].run = home
+    return kept
+
+
+def _is_setup(run: RunDraft) -> bool:
+    kinds = {reading.kind for reading in run.readings}
+    return "setup" in kinds and kinds <= {"setup", "http", "other"}
 
 
 def _root_start(run: RunDraft) -> tuple[int, str]:

@@ -51,6 +51,8 @@ class _Assembly:
         self._nested = nested_calls(self._calls, self._places)
 
     def timeline(self) -> Timeline:
+        if not self._runs:
+            return Timeline(self._conversation_id, (), ())
         line = Line(self._story, self._calls, self._early, self._runs)
         events = self._write(line.entries())
         by_run: dict[str, list[Event]] = {}

@@ -13,7 +13,7 @@ import msgspec
 
 from otelmon.vocabulary.catalogue import Annotations
 
-Kind = Literal["tool", "model", "agent", "http", "other"]
+Kind = Literal["tool", "model", "agent", "http", "setup", "other"]
 Fidelity = Literal["exact", "decoded", "repaired", "redacted", "hashed", "truncated", "absent"]
 Role = Literal["system", "user", "assistant", "tool"]
 
@@ -129,6 +129,8 @@ class Reading(msgspec.Struct, frozen=True):
     `content` says what the span could show: "full", "off" (the instrumentation does not write
     content), "hashed", "truncated", "redacted". `history_complete` is true on a model reading
     whose input messages start at the first turn of what the model saw.
+    `kind` "setup" prepares agents (an agent is created, a server's tools are listed) and is no run.
+    `tool` on another kind than "tool" is what a span says of the call above it (name "").
     `input` and `output` hold message digests in order; the messages themselves are in `messages`
     (only those not sent before for this trace: see assemble/history.py).
     `trigger` names what started the run beside the conversation (workflow id, job id), `attempt`

@@ -60,7 +60,7 @@ def conversations(readings: list[Reading]) -> list[Timeline]:
         for conversation, traces in held.items()
         if traces
     ]
-    return sorted(timelines, key=lambda timeline: timeline.runs[0].start_time_unix_nano)
+    return sorted((t for t in timelines if t.runs), key=lambda timeline: timeline.runs[0].start_time_unix_nano)
 
 
 def sample(shared: Path, name: str) -> list[ToolCall]:

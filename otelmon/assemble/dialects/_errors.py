@@ -1,7 +1,7 @@
 """Signs of trouble on a span. Only recorded here: what they mean for the outcome is decided later.
 
 Signals: `status_error`, `status_ok`, `error_type`, `exception`, `timeout`, `cancelled`,
-`abandoned`, `denied`, `pending`, `is_error`.
+`abandoned`, `denied`, `pending`, `is_error`, `no_reason` (failed, and nothing says how).
 """
 
 from __future__ import annotations
@@ -13,7 +13,9 @@ from otelmon.vocabulary.span import Span
 
 _TIMEOUT_TYPE = re.compile(r"time[\W_]?d?[\W_]?out|deadline|ETIMEDOUT|-32001", re.IGNORECASE)
 _TIMEOUT_TEXT = re.compile(
-    r"\btime[ds]?[ -]?out\b|\bdeadline exceeded\b|\bETIMEDOUT\b|\bno response received\b", re.IGNORECASE
+    r"\btime[ds]?[ -]?out\b|\bdeadline exceeded\b|\bETIMEDOUT\b|\bno response received\b|"
+    r"\bdid(?: not|n['’]t) (?:answer|respond|reply|return) (?:in|within|after) (?:time\b|[\d.]+ ?m?s)",
+    re.IGNORECASE,
 )
 _TIMED_OUT_AFTER = "imed out after "  # either case of its first letter; far cheaper than a regex
 _CANCELLED = re.compile(r"cancell?ed|AbortError|interrupted", re.IGNORECASE)

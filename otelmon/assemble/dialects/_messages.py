@@ -1,7 +1,8 @@
 """Messages in the shapes that model APIs and instrumentations use, as vocabulary messages.
 
 Shapes: `{role, parts: [...]}` (GenAI conventions), `{role, content, tool_calls}` (OpenAI),
-`{role, content: [{type: ...}]}` (Vercel, Anthropic), LangChain's serialised messages.
+`{role, content: [{type: ...}]}` (Vercel, Anthropic), `{role, parts: [{function_call: ...}]}` (Gemini),
+`{role, content: [{toolUse: ...}]}` (Bedrock), LangChain's serialised messages.
 """
 
 from __future__ import annotations
@@ -41,6 +42,15 @@ _MCP_RESULT = {
     "meta",
 }
 _IMAGE = ("image", "image_url", "input_image")
+_UNTYPED = {
+    "toolUse": "tool_use",
+    "toolResult": "tool_result",
+    "function_call": "tool_call",
+    "functionCall": "tool_call",
+    "function_response": "tool_call_response",
+    "functionResponse": "tool_call_response",
+}
+_LANGCHAIN = ("human", "ai", "tool", "system", "function")
 
 
 def same_name(name: str) -> str:
@@ -156,9 +166,11 @@ def _block_text(block: Any) -> str | None:
 
 
 def langchain_fields(value: Any) -> dict[str, Any] | None:
-    """The fields of a serialised LangChain message: `{type, data: {...}}` or a constructor."""
+    """The fields of a serialised LangChain message: `{type, data: {...}}`, a constructor, or a flat one."""
     if not isinstance(value, dict):
         return None
+    if "additional_kwargs" in value and value.get("type") in _LANGCHAIN and "content" in value:
+        return value
     data = value.get("data")
     if isinstance(data, dict) and isinstance(value.get("type"), str) and value.keys() <= {"type", "data"}:
         return {"type": value["type"]} | data
@@ -182,7 +194,18 @@ def from_item(item: Any, rename: Rename = same_name) -> list[Message]:
     parts = item.get("parts")
     if not isinstance(parts, list):
         parts = _content_parts(item, role)
-    return _from_parts(role, parts, rename)
+    return _from_parts(role, [_typed(part) for part in parts], rename)
+
+
+def _typed(part: Any) -> Any:
+    """Bedrock's and Gemini's parts are named by their only key: the same with a type."""
+    if not isinstance(part, dict) or "type" in part:
+        return part
+    for key, kind in _UNTYPED.items():
+        inner = part.get(key)
+        if isinstance(inner, dict):
+            return {**inner, "type": kind}
+    return part
 
 
 def _content_parts(item: dict[str, Any], role: Role) -> list[Any]:
@@ -197,7 +220,9 @@ def _content_parts(item: dict[str, Any], role: Role) -> list[Any]:
 
 
 def _has_response(content: Any) -> bool:
-    return isinstance(content, list) and any(isinstance(p, dict) and p.get("type") in _RESPONSE for p in content)
+    return isinstance(content, list) and any(
+        isinstance(p, dict) and (p.get("type") in _RESPONSE or "toolResult" in p) for p in content
+    )
 
 
 def _openai_call(call: Any) -> Any:

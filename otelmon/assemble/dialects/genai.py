@@ -1,5 +1,9 @@
-"""GenAI semantic conventions (`gen_ai.*`), and who follows them: the OpenTelemetry
-instrumentations, pydantic-ai, `@ai-sdk/otel`, Semantic Kernel, AutoGen and others."""
+"""GenAI semantic conventions (`gen_ai.*`): the OpenTelemetry instrumentations, `@ai-sdk/otel` and
+whoever else follows them. Dialects of frameworks that do build on what is here.
+
+Content stands in attributes, in one details event, or in the older forms: an event a message, or the
+whole prompt and completion as one value.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +12,9 @@ from typing import Any
 
 import msgspec
 
-from otelmon.assemble.dialects import _tools
+from otelmon.assemble.dialects import _events, _payloads, _tools
 from otelmon.assemble.dialects._definitions import definitions
+from otelmon.assemble.dialects._definitions import make as defined
 from otelmon.assemble.dialects._fields import (
     call_id_of,
     content_of,
@@ -20,9 +25,10 @@ from otelmon.assemble.dialects._fields import (
     tool_content,
 )
 from otelmon.assemble.dialects._messages import Rename, from_item, make, same_name
+from otelmon.assemble.dialects._shows import Shows
 from otelmon.assemble.history import Batch, History
 from otelmon.assemble.values import hidden, plain, stable_bytes
-from otelmon.vocabulary.reading import Message, Reading
+from otelmon.vocabulary.reading import Kind, Message, Reading
 from otelmon.vocabulary.span import Attributes, Span
 
 NAME = "genai"
@@ -34,6 +40,24 @@ AGENT_OPERATIONS = ("invoke_agent", "invoke_workflow")
 _ARGUMENTS = ("gen_ai.tool.call.arguments", "tool_arguments")
 _RESULT = ("gen_ai.tool.call.result", "tool_response")
 _DETAILS = "gen_ai.client.inference.operation.details"
+_PROMPT, _COMPLETION = "gen_ai.prompt", "gen_ai.completion"
+_CALLED = "gen_ai.tool.message"
+CAPTURE = (
+    "OTEL_SEMCONV_STABILITY_OPT_IN=gen_ai_latest_experimental "
+    "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=SPAN_ONLY"
+)
+SHOWS = Shows(
+    instrumentation="OpenTelemetry GenAI conventions (opentelemetry-instrumentation-genai-*, @ai-sdk/otel)",
+    arguments="setting",
+    results="setting",
+    definitions="setting",
+    user_text="setting",
+    final_message="setting",
+    conversation="partly",
+    setting=CAPTURE,
+    note="The conversation id stands on model and agent spans only. openai-agents reports a call that timed out "
+    "as a result: it is known by its text.",
+)
 
 
 def matches(span: Span) -> bool:
@@ -54,8 +78,9 @@ def read_as(span: Span, history: History, dialect: str) -> Reading:
         return read_messages(span, history, dialect, "model")
     if operation in AGENT_OPERATIONS:
         return read_messages(span, history, dialect, "agent")
-    found = definitions(span.attributes.get("gen_ai.tool.definitions"))
-    return msgspec.structs.replace(reading(span, dialect, "other"), definitions=found)
+    found = renamed(definitions(span.attributes.get("gen_ai.tool.definitions")), rename_for(span))
+    kind: Kind = "setup" if operation == "create_agent" else "other"
+    return msgspec.structs.replace(reading(span, dialect, kind), definitions=found)
 
 
 def read_tool(span: Span, dialect: str) -> Reading:
@@ -69,12 +94,24 @@ def read_tool(span: Span, dialect: str) -> Reading:
         raw_name,
         name=rename_for(span)(raw_name),
         call_id=call_id_of(attributes.get("gen_ai.tool.call.id")),
-        called=_tools.arguments(span, _pick(attributes, _ARGUMENTS)),
-        returned=_tools.result(span, _pick(attributes, _RESULT)),
+        called=_tools.arguments(span, _first(_pick(attributes, _ARGUMENTS), _told(span, _CALLED, "content"))),
+        returned=_tools.result(span, _first(_pick(attributes, _RESULT), _told(span, _events.CHOICE, "message"))),
         description=first_text(attributes, "gen_ai.tool.description") or "",
         extra=("is_error",) if attributes.get("gen_ai.tool.status") == "error" else (),
     )
-    return reading(span, dialect, "tool", tool=tool, content=tool_content(tool))
+    schema = structured(attributes.get("gen_ai.tool.json_schema"))
+    defines = (defined(tool.name, tool.description, schema),) if isinstance(schema, dict) else ()
+    base = reading(span, dialect, "tool", tool=tool, content=tool_content(tool))
+    return msgspec.structs.replace(base, definitions=defines) if defines else base
+
+
+def _first(value: Any, other: Any) -> Any:
+    return other if value is None else value
+
+
+def _told(span: Span, name: str, key: str) -> Any:
+    """What an event of the tool span says instead of an attribute."""
+    return next((e.attributes[key] for e in span.events if e.name == name and key in e.attributes), None)
 
 
 def read_messages(span: Span, history: History, dialect: str, kind: str) -> Reading:
@@ -82,13 +119,9 @@ def read_messages(span: Span, history: History, dialect: str, kind: str) -> Read
     attributes = _with_details(span)
     rename = rename_for(span)
     system = _system(attributes.get("gen_ai.system_instructions"), history)
-    entered = _messages(attributes, "gen_ai.input.messages", history, rename)
-    left = _messages(attributes, "gen_ai.output.messages", history, rename, final=kind == "agent")
-    if kind == "agent" and not entered.digests and not left.digests:
-        entered = _messages(attributes, "pydantic_ai.all_messages", history, rename)
-        left = _final(attributes, history)
+    entered, left = _exchange(span, attributes, history, rename, kind)
     before = system + entered
-    cut = before.truncated or left.truncated
+    cut = before.truncated or left.truncated or (span.dropped_events_count > 0 and bool(span.events))
     seen = bool(entered.digests or left.digests)
     base = reading(span, dialect, "agent" if kind == "agent" else "model")
     tools = renamed(definitions(attributes.get("gen_ai.tool.definitions")), rename)
@@ -104,6 +137,49 @@ def read_messages(span: Span, history: History, dialect: str, kind: str) -> Read
         definitions=tools,
         history_complete=kind == "model" and not cut and starts_at_first_turn(attributes, entered),
     )
+
+
+def _exchange(span: Span, attributes: Attributes, history: History, rename: Rename, kind: str) -> tuple[Batch, Batch]:
+    """What went in and what came out, in the newest form that the span has."""
+    entered = _messages(attributes, "gen_ai.input.messages", history, rename)
+    left = _messages(attributes, "gen_ai.output.messages", history, rename, final=kind == "agent")
+    if entered.digests or left.digests:
+        return entered, left
+    if kind == "agent" and "pydantic_ai.all_messages" in attributes:
+        return _messages(attributes, "pydantic_ai.all_messages", history, rename), _final(attributes, history)
+    told = _events.of_span(span.events)
+    if told:
+        given, answered = _events.split(told)
+        return send_items(history, given, rename), send_items(history, _trimmed(answered), rename)
+    prompt, completion = _whole(span, _events.PROMPT, _PROMPT), _whole(span, _events.COMPLETION, _COMPLETION)
+    asked, said = _payloads.entered(_opened(prompt)), _payloads.left(_opened(completion))
+    return send_items(history, asked, rename), send_items(history, said, rename)
+
+
+def send_items(history: History, items: list[Any], rename: Rename = same_name) -> Batch:
+    """The messages of items; those seen before in this trace are not read again."""
+    plain_items = [plain(item) for item in items]
+    marks: list[Hashable] = [("item", hash(stable_bytes(item))) for item in plain_items]
+    return history.items(marks, lambda i: from_item(plain_items[i], rename))
+
+
+def _trimmed(items: list[Any]) -> list[Any]:
+    """Answers without the line break that Strands puts behind an agent's."""
+    return [{**i, "content": i["content"].rstrip("\n")} if isinstance(i.get("content"), str) else i for i in items]
+
+
+def _whole(span: Span, event: str, key: str) -> Any:
+    value = span.attributes.get(key)
+    return value if value is not None else _told(span, event, key)
+
+
+def _opened(value: Any) -> Any:
+    found = structured(value)
+    if found is None or isinstance(found, int | float | bool):
+        return value if isinstance(value, str) else None
+    if isinstance(found, list) and all(isinstance(item, str) for item in found):
+        return "\n".join(found)
+    return found
 
 
 def _hidden(attributes: Attributes) -> str | None:

@@ -17,6 +17,10 @@ NAME = "mcp"
 PRIORITY = 70
 
 METHOD = "mcp.method.name"
+_SETUP = (
+    "initialize", "notifications/initialized", "ping", "server/discover", "tools/list", "resources/list",
+    "resources/templates/list", "prompts/list", "logging/setLevel", "notifications/tools/list_changed",
+)  # fmt: skip
 SERVER = 2  # OTLP span kind
 _TARGET = re.compile(r"\btools/call (\S.*)$")
 
@@ -26,11 +30,12 @@ def matches(span: Span) -> bool:
 
 
 def read(span: Span, history: History) -> Reading:  # noqa: ARG001 - every dialect has this form; these spans have no messages
-    """A tools/call span is a tool; a tools/list answer has definitions; the rest is `other`."""
+    """A tools/call span is a tool; a tools/list answer has definitions; finding out what a server can
+    do is setup; the rest is `other`."""
     method = span.attributes.get(METHOD)
     if method == "tools/call":
         return _read_call(span)
-    found = reading(span, NAME, "other")
+    found = reading(span, NAME, "setup" if method in _SETUP else "other")
     if method == "tools/list":
         listed = structured(span.attributes.get("gen_ai.tool.call.result"))
         return msgspec.structs.replace(found, definitions=definitions(_tools_of(listed)))

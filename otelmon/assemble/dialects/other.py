@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 
-from otelmon.assemble.dialects import genai
 from otelmon.assemble.dialects._fields import CLIENT, first_text, reading, text_of, whole_number
 from otelmon.assemble.history import History
 from otelmon.vocabulary.reading import HttpFields, Reading
@@ -18,7 +17,6 @@ _URL = ("url.full", "http.url")
 _STATUS = ("http.response.status_code", "http.status_code")
 _RESENT = ("http.request.resend_count", "http.resend_count")
 _KEY_HEADER = re.compile(r"^http\.request\.header\.(x[-_])?idempotency[-_]key$", re.IGNORECASE)
-_TOOL_NAME = re.compile(r"^execute_tool (\S.*)$")
 
 
 def matches(span: Span) -> bool:  # noqa: ARG001 - every dialect has this form; this one takes what is left
@@ -26,12 +24,10 @@ def matches(span: Span) -> bool:  # noqa: ARG001 - every dialect has this form; 
 
 
 def read(span: Span, history: History) -> Reading:  # noqa: ARG001 - as above: no messages here
-    """An HTTP client span, a tool span that lost its attributes and kept its name, or `other`."""
+    """An HTTP client span, or `other`."""
     method = first_text(span.attributes, *_METHOD)
     if method is not None and span.kind == CLIENT:
         return reading(span, NAME, "http", http=_http(span.attributes, method))
-    if _TOOL_NAME.match(span.name):
-        return genai.read_tool(span, NAME)
     return reading(span, NAME, "other")
 
 
