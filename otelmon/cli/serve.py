@@ -8,6 +8,7 @@ import sys
 import threading
 
 import click
+import msgspec
 
 from otelmon.app.runtime import STAGES, Monitor
 from otelmon.cli.common import Context
@@ -32,7 +33,9 @@ def command(
 ) -> int:
     """Run the monitor until it is told to stop (Ctrl-C, SIGTERM).
 
-    Without STAGES all of them run in this process. On Kafka each may be a process of its own.
+    Without STAGES all of them run in this process. On Kafka each may be a process of its own; the one
+    with the store has the pages on 8317, and a stage that runs alone shows its metrics on 8318
+    (receive), 8319 (assemble) or 8320 (detect) unless --listen says otherwise.
     """
     for key, value in (("data", data), ("catalogue", catalog), ("bus", bus), ("web.listen", listen)):
         context.override(key, value)
@@ -40,7 +43,7 @@ def command(
     logging.getLogger("uvicorn").setLevel(logging.WARNING)
     chosen = stages or STAGES
     check_stages(context.config, chosen)
-    monitor = Monitor(context.config, context.laws(), chosen)
+    monitor = Monitor(own_address(context, chosen), context.laws(), chosen)
     monitor.start()
     for expired in context.settings.expired:
         click.echo(str(expired), err=True)
@@ -49,6 +52,16 @@ def command(
     click.echo("stopping: finishing what came in", err=True)
     monitor.stop()
     return 0
+
+
+def own_address(context: Context, stages: tuple[str, ...]) -> Config:
+    """The configuration, with an address of its own for a stage that runs alone and was given none."""
+    config = context.config
+    if "store" in stages or context.settings.origin["web.listen"] != "default":
+        return config
+    host, _, port = config.web.listen.rpartition(":")
+    listen = f"{host}:{int(port) + 1 + STAGES.index(stages[0])}"
+    return msgspec.structs.replace(config, web=msgspec.structs.replace(config.web, listen=listen))
 
 
 def check_stages(config: Config, stages: tuple[str, ...]) -> None:

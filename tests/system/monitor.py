@@ -8,6 +8,7 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -24,11 +25,13 @@ def free_port() -> int:
 
 
 class ServedMonitor:
-    """The process and its addresses. Settings stay the same over restarts."""
+    """The process and its addresses. Settings stay the same over restarts; `stages` among them (names
+    with spaces between) makes it a process with these stages only."""
 
     def __init__(self, folder: Path, **settings: object) -> None:
         ports = [free_port() for _ in range(3)]
         self.folder = folder
+        self.stages = str(settings.pop("stages", "")).split()
         self.endpoint = f"http://127.0.0.1:{ports[1]}"
         self.grpc = f"127.0.0.1:{ports[0]}"
         self.web = f"http://127.0.0.1:{ports[2]}"
@@ -50,7 +53,10 @@ class ServedMonitor:
     def start(self) -> None:
         log = (self.folder / "log").open("ab")
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "otelmon", *self.arguments(), "serve"], stdout=log, stderr=log, cwd=self.folder
+            [sys.executable, "-m", "otelmon", *self.arguments(), "serve", *self.stages],
+            stdout=log,
+            stderr=log,
+            cwd=self.folder,
         )
         log.close()
         end = time.monotonic() + READY_S
@@ -91,15 +97,22 @@ class ServedMonitor:
         return {line.rsplit(" ", 1)[0]: float(line.rsplit(" ", 1)[1]) for line in lines if not line.startswith("#")}
 
     def wait_until_through(self, spans: int) -> None:
-        """Until this many spans are stored, every run is judged as a whole, and no message waits."""
+        """Until this many distinct spans are stored, every run is judged as a whole, and no message waits."""
+        self._wait(lambda: self.read("sizes")["rows"]["spans"] >= spans)
+
+    def wait_until_taken(self, spans: int) -> None:
+        """As `wait_until_through`, where spans that came again count too."""
+        self._wait(lambda: sum(a["received"] for a in self.read("accounts") if a["topic"] == "otelmon.spans") >= spans)
+
+    def _wait(self, arrived: Callable[[], bool]) -> None:
         end, quiet = time.monotonic() + THROUGH_S, 0
         while quiet < 3:
             assert time.monotonic() < end, f"not through: {self.read('sizes')}\n{self.log()}"
             time.sleep(0.3)
             values = self.metrics()
             lag = sum(value for name, value in values.items() if name.startswith("otelmon_lag_messages"))
-            through = values["otelmon_runs_open"] == 0 and lag == 0 and self.read("sizes")["rows"]["spans"] >= spans
-            quiet = quiet + 1 if through else 0
+            waiting = values["otelmon_runs_open"] + values["otelmon_traces_open"] + lag
+            quiet = quiet + 1 if waiting == 0 and arrived() else 0
 
     def findings(self) -> set[tuple[str, str, str, str]]:
         """Final, non-retracted findings: (id, rule, severity, summary)."""

@@ -6,6 +6,7 @@ import json
 import random
 import threading
 import time
+from pathlib import Path
 
 import pytest
 
@@ -98,3 +99,37 @@ def test_ten_kills_change_nothing(serve: Serve, bodies: list[bytes], expected: F
     assert monitor.findings() == expected
     accounts = [a for a in monitor.read("accounts") if a["topic"] == "otelmon.spans"]
     assert sum(a["stored"] for a in accounts) == span_count(bodies)
+
+
+@pytest.mark.kafka
+def test_stages_in_processes_of_their_own_find_the_same(
+    tmp_path: Path, bodies: list[bytes], expected: Final, kafka_server: KafkaServer
+) -> None:
+    """receive, assemble, two detectors and the store over Kafka; one detector is killed and comes back."""
+    settings: dict[str, object] = {
+        "bus": "kafka",
+        "kafka.bootstrap": kafka_server.bootstrap,
+        "kafka.session_timeout_ms": 6000,
+    }
+    parts = []
+    for number, stage in enumerate(("store", "detect", "detect", "assemble", "receive")):
+        folder = tmp_path / f"{number}-{stage}"
+        folder.mkdir()
+        parts.append(ServedMonitor(folder, stages=stage, **settings))
+    store, killed, _, assemble, receive = parts
+    try:
+        for part in parts:
+            part.start()
+        send(receive, bodies[: len(bodies) // 2])
+        killed.kill()
+        send(receive, bodies[len(bodies) // 2 :])
+        killed.start()
+        total, end = span_count(bodies), time.monotonic() + 150
+        while store.findings() != expected and time.monotonic() < end:
+            time.sleep(1)
+        assert store.findings() == expected
+        assert sum(a["stored"] for a in store.read("accounts") if a["topic"] == "otelmon.spans") == total
+        assert assemble.metrics()["otelmon_strays_total"] == 0
+    finally:
+        for part in parts:
+            part.stop()
