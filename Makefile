@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 
-.PHONY: help demo serve test test-collectors check lint bench docs lock clean services
+.PHONY: help demo serve test fuzz test-collectors check lint bench docs lock clean services
 .DEFAULT_GOAL := help
 
 help:  ## list the targets
@@ -33,6 +33,10 @@ test: services  ## every test, on the real services
 test-collectors: services  ## the real OpenTelemetry Collector in front of the monitor; builds it (two minutes)
 	@./.ci/bring collector
 	@$(BIN)/pytest -m collector
+
+FUZZ_SECONDS ?= 3600
+fuzz: $(VENV)/dev.ok  ## every fuzzer in turn for FUZZ_SECONDS together; what crashes is kept in .cache/fuzz
+	@$(BIN)/python -m tests.fuzz all .cache/fuzz $(FUZZ_SECONDS)
 
 lint: $(VENV)/dev.ok  ## style, types, import contracts
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy && $(BIN)/lint-imports
