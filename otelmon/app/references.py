@@ -11,6 +11,7 @@ from typing import Any
 import click
 import msgspec
 
+from otelmon.assemble.dialects import Shows, dialects
 from otelmon.metrics.alerts import ALERTS, rules_yaml, runbook
 from otelmon.metrics.dashboard import dashboard_json
 from otelmon.metrics.table import METRICS, full_name
@@ -30,6 +31,7 @@ def outputs(cli: click.Group) -> dict[Path, str]:
         Path("docs/metrics.md"): metrics_page(),
         Path("docs/config.md"): config_page(),
         Path("docs/cli.md"): cli_page(cli),
+        Path("docs/dialects.md"): dialects_page(),
         Path("docs/rules/README.md"): rules_page(list(rules)),
         **{Path(f"docs/rules/{rule.id}.md"): rule_page(rule) for rule in rules},
         **{Path(f"docs/runbooks/{alert.name}.md"): runbook(alert) for alert in ALERTS},
@@ -44,6 +46,30 @@ def metrics_page() -> str:
     lines += [
         f"| `{full_name(m)}` | {m.kind} | {', '.join(m.labels) or '-'} | {m.stages} | {m.help} |" for m in METRICS
     ]
+    return HEAD + "\n".join(lines) + "\n"
+
+
+def dialects_page() -> str:
+    """Every dialect: what its spans can and can not show, and what makes them show more."""
+    fields = [name for name in Shows.__struct_fields__ if name not in ("instrumentation", "setting", "note")]
+    lines = [
+        "# Dialects\n",
+        "How agents write spans, in the order in which a span is asked for its marker. Rules that need what is missing "
+        "are not evaluable for such an agent, and say so.\n",
+        "yes: as it comes; setting: when the setting below is on; partly: see the note; no: never.\n",
+        "| dialect | instrumentation | " + " | ".join(name.replace("_", " ") for name in fields) + " |",
+        "|---" * (len(fields) + 2) + "|",
+    ]
+    known = dialects()
+    lines += [
+        f"| [`{d.name}`](#{d.name}) | {d.shows.instrumentation} | {' | '.join(getattr(d.shows, f) for f in fields)} |"
+        for d in known
+    ]
+    for dialect in known:
+        shows = dialect.shows
+        lines.append(f"\n## {dialect.name}\n\n{shows.instrumentation}.")
+        lines += [f"\nSetting: `{shows.setting}`"] if shows.setting else []
+        lines += [f"\n{shows.note}"] if shows.note else []
     return HEAD + "\n".join(lines) + "\n"
 
 

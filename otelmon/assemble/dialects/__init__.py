@@ -6,6 +6,7 @@ A dialect is a module here (its name does not start with `_`) with
     PRIORITY: int                  lower is asked first: the strongest marker wins
     matches(span) -> bool          whether the span carries this dialect's marker
     read(span, history) -> Reading the span in our words
+    SHOWS: Shows                   what its spans carry, and the setting that makes them carry more
 
 It is found by being here: nothing is registered. Nothing outside this package names a foreign
 attribute key. Room is left between the priorities for the dialects to come.
@@ -20,9 +21,12 @@ from functools import cache
 
 import msgspec
 
+from otelmon.assemble.dialects._shows import Shows
 from otelmon.assemble.history import History
 from otelmon.vocabulary.reading import Reading
 from otelmon.vocabulary.span import Span
+
+__all__ = ["Dialect", "Shows", "dialects"]
 
 
 class Dialect(msgspec.Struct, frozen=True):
@@ -32,6 +36,7 @@ class Dialect(msgspec.Struct, frozen=True):
     priority: int
     matches: Callable[[Span], bool]
     read: Callable[[Span, History], Reading]
+    shows: Shows
 
 
 @cache
@@ -42,5 +47,5 @@ def dialects() -> tuple[Dialect, ...]:
         if info.name.startswith("_"):
             continue
         module = importlib.import_module(f"{__name__}.{info.name}")
-        found.append(Dialect(module.NAME, module.PRIORITY, module.matches, module.read))
+        found.append(Dialect(module.NAME, module.PRIORITY, module.matches, module.read, module.SHOWS))
     return tuple(sorted(found, key=lambda d: (d.priority, d.name)))

@@ -7,9 +7,6 @@ from typing import Literal
 import msgspec
 
 Amount = Literal["yes", "setting", "partly", "no"]
-FIELDS = (
-    "arguments", "results", "definitions", "user_text", "final_message", "conversation", "errors", "timeouts",
-)  # fmt: skip
 
 
 class Shows(msgspec.Struct, frozen=True, kw_only=True):

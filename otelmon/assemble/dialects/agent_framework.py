@@ -17,7 +17,7 @@ SHOWS = Shows(
     user_text="setting",
     final_message="setting",
     conversation="partly",
-    setting="ENABLE_INSTRUMENTATION=true ENABLE_SENSITIVE_DATA=true",
+    setting="ENABLE_SENSITIVE_DATA=true",
     note="The conversation id is there when the service keeps the thread.",
 )
 

@@ -19,7 +19,7 @@ from otelmon.vocabulary.span import Span
 NAME = "claude_code"
 PRIORITY = 82
 SHOWS = Shows(
-    instrumentation="Claude Code (OTEL_EXPORTER_OTLP_ENDPOINT with CLAUDE_CODE_ENABLE_TELEMETRY=1)",
+    instrumentation="Claude Code (CLAUDE_CODE_ENABLE_TELEMETRY=1 CLAUDE_CODE_ENHANCED_TELEMETRY_BETA=1)",
     arguments="setting",
     results="setting",
     definitions="no",

@@ -9,12 +9,26 @@ import msgspec
 from otelmon.assemble.dialects import _tools
 from otelmon.assemble.dialects._definitions import definitions
 from otelmon.assemble.dialects._fields import call_id_of, first_text, reading, structured, text_of, tool_content
+from otelmon.assemble.dialects._shows import Shows
 from otelmon.assemble.history import History
 from otelmon.vocabulary.reading import Reading
 from otelmon.vocabulary.span import Attributes, Span
 
 NAME = "mcp"
 PRIORITY = 70
+SHOWS = Shows(
+    instrumentation="MCP conventions (FastMCP, MCP SDK)",
+    arguments="setting",
+    results="setting",
+    definitions="setting",
+    user_text="no",
+    final_message="no",
+    conversation="no",
+    setting="OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=SPAN_ONLY where the SDK knows it (FastMCP 4 and mcp 2 do "
+    "not); otherwise an instrumentation of the agent beside it",
+    note="The session of the transport is no conversation. The tools of a server are named by its address when "
+    "nothing names the server.",
+)
 
 METHOD = "mcp.method.name"
 _SETUP = (

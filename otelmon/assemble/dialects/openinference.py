@@ -20,6 +20,7 @@ from otelmon.assemble.dialects._fields import (
     value_limit,
 )
 from otelmon.assemble.dialects._messages import blocks_text, from_item, make
+from otelmon.assemble.dialects._shows import Shows
 from otelmon.assemble.dialects._wrappers import unwrap
 from otelmon.assemble.history import Batch, History
 from otelmon.assemble.values import Decoded, compact, parse_repr
@@ -28,6 +29,16 @@ from otelmon.vocabulary.span import Attributes, Span
 
 NAME = "openinference"
 PRIORITY = 20
+SHOWS = Shows(
+    instrumentation="OpenInference (Arize Phoenix)",
+    definitions="partly",
+    conversation="setting",
+    timeouts="partly",
+    setting="OPENINFERENCE_HIDE_INPUTS=false OPENINFERENCE_HIDE_OUTPUTS=false; "
+    "using_attributes(session_id=..., user_id=...) around the run",
+    note="Definitions are on model spans, so an instrumentation of the model client is needed. openai-agents reports "
+    "a call that timed out as a result: it is known by its text.",
+)
 
 KIND = "openinference.span.kind"
 _INPUT, _OUTPUT = "llm.input_messages.", "llm.output_messages."

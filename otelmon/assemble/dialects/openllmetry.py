@@ -20,6 +20,7 @@ from otelmon.assemble.dialects._fields import (
     value_limit,
 )
 from otelmon.assemble.dialects._messages import from_item, langchain_fields, make
+from otelmon.assemble.dialects._shows import Shows
 from otelmon.assemble.dialects._wrappers import unwrap
 from otelmon.assemble.history import Batch, History
 from otelmon.assemble.values import compact
@@ -28,6 +29,13 @@ from otelmon.vocabulary.span import Attributes, Span
 
 NAME = "openllmetry"
 PRIORITY = 60
+SHOWS = Shows(
+    instrumentation="OpenLLMetry (Traceloop)",
+    conversation="setting",
+    timeouts="partly",
+    setting="TRACELOOP_TRACE_CONTENT=true; Traceloop.set_association_properties({'session_id': ..., 'user_id': ...})",
+    note="openai-agents reports a call that timed out as a result: it is known by its text. CrewAI has no tool spans.",
+)
 
 KIND = "traceloop.span.kind"
 _PROMPT, _COMPLETION, _FUNCTIONS = "gen_ai.prompt.", "gen_ai.completion.", "llm.request.functions."

@@ -12,12 +12,18 @@ import msgspec
 from otelmon.assemble.dialects import genai
 from otelmon.assemble.dialects._definitions import annotations_of
 from otelmon.assemble.dialects._fields import first_text, whole_number
+from otelmon.assemble.dialects._shows import Shows
 from otelmon.assemble.history import History
 from otelmon.vocabulary.reading import Approval, Reading, ToolFields
 from otelmon.vocabulary.span import Attributes, Span
 
 NAME = "otelmon"
 PRIORITY = 10
+SHOWS = Shows(
+    instrumentation="otelmon's own shim (otelmon.instrument)",
+    conversation="setting",
+    setting='otelmon.instrument.configure(capture="full"), and the conversation id given to the run',
+)
 
 _PREFIX = "otelmon."
 _OUTCOMES = {

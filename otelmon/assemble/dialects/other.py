@@ -5,12 +5,24 @@ from __future__ import annotations
 import re
 
 from otelmon.assemble.dialects._fields import CLIENT, first_text, reading, text_of, whole_number
+from otelmon.assemble.dialects._shows import Shows
 from otelmon.assemble.history import History
 from otelmon.vocabulary.reading import HttpFields, Reading
 from otelmon.vocabulary.span import Attributes, Span
 
 NAME = "other"
 PRIORITY = 1000
+SHOWS = Shows(
+    instrumentation="Anything else",
+    arguments="no",
+    results="no",
+    definitions="no",
+    user_text="no",
+    final_message="no",
+    conversation="partly",
+    setting="one of the other dialects beside it",
+    note="HTTP client spans count as evidence of what a call sent. session.id and user.id are read.",
+)
 
 _METHOD = ("http.request.method", "http.method")
 _URL = ("url.full", "http.url")

@@ -10,12 +10,20 @@ from otelmon.assemble.dialects import _tools, genai
 from otelmon.assemble.dialects._definitions import definitions
 from otelmon.assemble.dialects._fields import call_id_of, content_of, first_text, reading, structured, tool_content
 from otelmon.assemble.dialects._messages import from_item, make
+from otelmon.assemble.dialects._shows import Shows
 from otelmon.assemble.history import History
 from otelmon.vocabulary.reading import Message, Reading
 from otelmon.vocabulary.span import Attributes, Span
 
 NAME = "vercel"
 PRIORITY = 80
+SHOWS = Shows(
+    instrumentation="Vercel AI SDK 5 and 6, and 7 with LegacyOpenTelemetry",
+    conversation="setting",
+    setting="experimental_telemetry: { isEnabled: true, recordInputs: true, recordOutputs: true, "
+    "metadata: { sessionId, userId } }",
+    note="Version 7 drops the metadata.",
+)
 
 OPERATION = "ai.operationId"
 _METADATA = "ai.telemetry.metadata."
