@@ -6,7 +6,8 @@ ours, long values are cut with a link-free note.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections import Counter
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 import jinja2
@@ -19,13 +20,18 @@ from starlette.staticfiles import StaticFiles
 
 from otelmon import __version__
 from otelmon.metrics.alerts import ALERTS, runbook
+from otelmon.store.results import FindingDetail, MessageDetail
 from otelmon.vocabulary.errors import OtelmonError, UserError
 from otelmon.vocabulary.finding import FAMILIES, SEVERITIES
+from otelmon.web.evidence import record_of
 from otelmon.web.reads import answer
 from otelmon.web.shown import FILTERS
 from otelmon.web.site import Site
 
 PAGE = 50
+RUNS_TOLD = 5  # runs whose words an incident's page shows
+USER_WORDS = 3  # messages of the user in front of a finding
+LONG_RUN = 30  # items above which calls without findings are folded
 STATES = ("open", "acknowledged", "resolved", "retracted")
 
 
@@ -42,6 +48,13 @@ def routes(site: Site) -> list[BaseRoute]:
         Route("/runbooks/{id}", pages.page(pages.runbook)),
         Mount("/static", StaticFiles(packages=[("otelmon.web", "static")])),
     ]
+
+
+class Told(msgspec.Struct, frozen=True):
+    """What the user said in a run, the last words at the end, and what the agent said last."""
+
+    user: tuple[str, ...]
+    agent: str
 
 
 class _NotFoundError(UserError):
@@ -69,7 +82,9 @@ class _Pages:
                 template, values, status = "error.html", {"message": "There is nothing with this id."}, 404
             except OtelmonError as error:
                 template, values, status = "error.html", {"message": str(error)}, 400
-            html = self._templates.get_template(template).render(values, problems=self._site.problems())
+            html = self._templates.get_template(template).render(
+                values, path=request.url.path, problems=self._site.problems()
+            )
             return HTMLResponse(html.encode("utf-8", "replace"), status)
 
         async def endpoint(request: Request) -> Response:
@@ -102,7 +117,27 @@ class _Pages:
 
     def incident(self, request: Request) -> tuple[str, dict[str, Any]]:
         detail = self._read("incident", id=request.path_params["id"])
-        return "incident.html", {"detail": detail, "incident": detail.incident}
+        told = {run_id: self._told(run_id) for run_id in _first_runs(detail.findings)}
+        rules = self._site.laws.rules.rules
+        lead = detail.findings[0] if detail.findings else None
+        return "incident.html", {
+            "detail": detail,
+            "incident": detail.incident,
+            "told": told,
+            "rules": {rule_id: rules[rule_id] for rule_id in detail.incident.rule_ids if rule_id in rules},
+            "lead": lead,
+            "record": record_of(lead.calls) if lead else [],
+        }
+
+    def _told(self, run_id: str) -> Told:
+        """The words around a run; none when the run itself has left the store."""
+        if self._site.database is None:
+            return Told((), "")
+        detail = answer(self._site.database, "run", {"id": run_id})
+        messages = [item for item in detail.timeline if isinstance(item, MessageDetail)] if detail else []
+        users = tuple(message.text for message in messages if message.role == "user" and message.text.strip())
+        last = next((message.text for message in reversed(messages) if message.final), "")
+        return Told(users[-USER_WORDS:], last)
 
     def runs(self, request: Request) -> tuple[str, dict[str, Any]]:
         query = request.query_params
@@ -118,22 +153,30 @@ class _Pages:
         for found in detail.findings:
             anchor = found.finding.span_ids[0] if found.finding.span_ids else ""
             at.setdefault(anchor, []).append(found)
-        return "run.html", {"detail": detail, "run": detail.run, "at": at}
+        return "run.html", {"detail": detail, "run": detail.run, "at": at, "folded": len(detail.timeline) > LONG_RUN}
 
     def rules(self, _: Request) -> tuple[str, dict[str, Any]]:
-        return "rules.html", {"rules": list(self._site.laws.rules.rules.values())}
+        undecided = Counter[str]()
+        for count in self._read("not_evaluable"):
+            undecided[count.rule_id] += count.amount
+        return "rules.html", {"rules": list(self._site.laws.rules.rules.values()), "undecided": undecided}
 
     def rule(self, request: Request) -> tuple[str, dict[str, Any]]:
         rule = self._site.laws.rules.rules.get(request.path_params["id"])
         if rule is None:
             raise _NotFoundError()
-        return "rule.html", {"rule": rule, "params": msgspec.to_builtins(rule.params)}
+        undecided = [count for count in self._read("not_evaluable") if count.rule_id == rule.id]
+        return "rule.html", {"rule": rule, "params": msgspec.to_builtins(rule.params), "undecided": undecided}
 
     def runbook(self, request: Request) -> tuple[str, dict[str, Any]]:
         alert = next((alert for alert in ALERTS if alert.name == request.path_params["id"]), None)
         if alert is None:
             raise _NotFoundError()
         return "runbook.html", {"alert": alert, "text": runbook(alert)}
+
+
+def _first_runs(findings: Sequence[FindingDetail]) -> list[str]:
+    return list(dict.fromkeys(found.finding.run_id for found in findings))[:RUNS_TOLD]
 
 
 def _number(text: str) -> int:

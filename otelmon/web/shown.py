@@ -10,8 +10,20 @@ import msgspec
 
 from otelmon.store.results import CallDetail
 from otelmon.vocabulary.event import ToolCall
+from otelmon.web.evidence import arranged, comparison, fact_text
 
 LONG = 4000  # characters of one value on a page
+NAME = 120
+BRIEF = 160
+WHY = {
+    "content_off": "the instrumentation does not capture arguments, results or messages",
+    "hashed": "the content was replaced by a hash before it was sent",
+    "truncated": "the content was cut before it was sent",
+    "sampled": "spans of this run are missing: they were sampled away or lost",
+    "prior_turns_unseen": "earlier turns of the conversation were not seen",
+    "no_catalogue": "it needs a catalogue that says which tools exist",
+    "incomplete_run": "the run's root span never came, so its end was not seen",
+}
 
 
 def when(unix_nano: int | None) -> str:
@@ -24,18 +36,48 @@ def when(unix_nano: int | None) -> str:
 
 def value(data: Any) -> str:
     """JSON data, indented; text as it is; cut when long."""
-    text = (
-        data
-        if isinstance(data, str)
-        else json.dumps(msgspec.to_builtins(data, str_keys=True), ensure_ascii=False, indent=2)
-    )
-    return cut(text)  # fmt: skip
+    if isinstance(data, str):
+        return cut(data)
+    return cut(json.dumps(msgspec.to_builtins(data, str_keys=True), ensure_ascii=False, indent=2))
 
 
 def cut(text: str) -> str:
     """Text for a page: control characters made visible, cut when long."""
-    shown = "".join(c if c in "\n\t" or c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text[:LONG])
+    shown = _visible(text[:LONG], "\n\t")
     return shown if len(text) <= LONG else f"{shown}\n... cut, {len(text)} characters in all"
+
+
+def line(text: str, limit: int = NAME) -> str:
+    """A name or the beginning of a text, on one line."""
+    one = _visible(" ".join(text[: 4 * limit].split()), "")
+    return one if len(one) <= limit and len(text) <= 4 * limit else f"{one[: limit - 1]}…"
+
+
+def _visible(text: str, kept: str) -> str:
+    """What has no shape or changes the order of what is around it is replaced."""
+    return "".join(c if c in kept or c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
+
+
+def brief(arguments: Any) -> str:
+    """Arguments on one line: name=value, name=value."""
+    if isinstance(arguments, dict):
+        parts = (
+            f"{name}={item if isinstance(item, str) else json.dumps(item, ensure_ascii=False)}"
+            for name, item in arguments.items()
+        )
+        return line(", ".join(parts), BRIEF)
+    return "" if arguments is None else line(str(arguments), BRIEF)
+
+
+def sections(runbook: str) -> list[tuple[str, str]]:
+    """(heading, text) of a page whose headings are lines that start with "## "."""
+    found: list[tuple[str, str]] = []
+    for text in runbook.strip().splitlines():
+        if text.startswith("## "):
+            found.append((text[3:].strip(), ""))
+        elif found:
+            found[-1] = (found[-1][0], f"{found[-1][1]}\n{text}".strip("\n"))
+    return found
 
 
 def took(call: ToolCall) -> str:
@@ -54,4 +96,13 @@ def anchor_of(call: ToolCall) -> str:
     return call.span_ids[0] if call.span_ids else call.span_id
 
 
-FILTERS = {"when": when, "value": value, "cut": cut, "took": took, "is_call": is_call, "anchor_of": anchor_of}
+def why(reason: str) -> str:
+    """Why a rule could not be decided, in words."""
+    return WHY.get(reason, reason.replace("_", " "))
+
+
+FILTERS = {
+    "when": when, "value": value, "cut": cut, "line": line, "brief": brief, "took": took, "is_call": is_call,
+    "anchor_of": anchor_of, "why": why, "sections": sections, "arranged": arranged, "comparison": comparison,
+    "fact_text": fact_text,
+}  # fmt: skip

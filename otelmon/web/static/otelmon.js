@@ -1,9 +1,14 @@
 // What a person does with an incident. The header marks the request as meant: a foreign page can not set it.
+document.querySelectorAll(".actions").forEach((form) => {
+  form.elements.who.value = localStorage.getItem("otelmon.who") || "";
+  form.addEventListener("submit", (event) => event.preventDefault());
+});
 document.querySelectorAll(".actions button").forEach((button) => {
   button.addEventListener("click", async () => {
     const place = button.closest(".actions");
     const status = place.querySelector("[role=status]");
-    const body = { who: "web", note: "" };
+    const body = { who: place.elements.who.value.trim() || "web", note: place.elements.note.value.trim() };
+    if (body.who !== "web") localStorage.setItem("otelmon.who", body.who);
     if (button.dataset.label) body.label = button.dataset.label;
     try {
       const answer = await fetch(`/api/v1/incidents/${encodeURIComponent(place.dataset.incident)}/${button.dataset.verb}`, {
