@@ -11,7 +11,8 @@ import msgspec
 from otelmon.assemble.readings import read_span
 from otelmon.assemble.traces import TraceTable
 from otelmon.assemble.transcripts import read_transcript
-from otelmon.detect.conversations import ConversationTable, Output
+from otelmon.detect.conversations import ConversationTable
+from otelmon.detect.emission import Output
 from otelmon.detect.engine import Laws
 from otelmon.detect.ledger import LedgerTable
 from otelmon.receive import otlp
@@ -89,7 +90,7 @@ class Checker:
             self._take(message)
 
     def _take(self, message: ReadingBatch | Handover) -> None:
-        self._conversations.feed(message, 0, 0, 1)
+        self._conversations.feed(message, 0, 0)
 
     def finish(self) -> Report:
         """Judge everything as a whole."""

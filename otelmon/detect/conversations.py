@@ -7,81 +7,27 @@ when and how often it happens changes nothing in the final findings.
 
 from __future__ import annotations
 
+import logging
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import msgspec
 
-from otelmon.assemble.timeline import build
-from otelmon.assemble.traces import in_parts
-from otelmon.detect.emission import TraceEmission, emit
+from otelmon.assemble.traces import estimated_bytes, in_parts
+from otelmon.detect.emission import Output, emit
 from otelmon.detect.engine import Judgement, Laws, judge
 from otelmon.detect.rates import Rates
+from otelmon.detect.snapshot import Snapshot, age, gone
+from otelmon.detect.state import ConversationState, TraceState
 from otelmon.vocabulary.config import AssembleConfig, DetectConfig
-from otelmon.vocabulary.event import EndReason, Run, Timeline
-from otelmon.vocabulary.messages import DetectInput, EffectBatch, Handover, ReadingBatch, TraceRecord, Verdict, encode
-from otelmon.vocabulary.reading import Reading
+from otelmon.vocabulary.event import EndReason, Run
+from otelmon.vocabulary.messages import DetectInput, Handover, ReadingBatch
 
+log = logging.getLogger("otelmon")
 SECOND = 1_000_000_000
+Where = tuple[int, str]  # partition, conversation id
+REMEMBERED = 4  # conversations remembered as gone, per conversation allowed
 Clock = Callable[[int], int]  # partition -> now, in nanoseconds of recorded receive time
-
-
-class Snapshot(msgspec.Struct, frozen=True):
-    """One trace of a conversation (or `part` of a large one), kept on the compacted memory topic so that
-    the conversation survives a restart without reading its spans again. `effect_keys` are those last sent to the
-    ledger, so that later withdrawals stay possible; `closed` are its runs that were closed and why."""
-
-    conversation_id: str
-    trace_id: str
-    epoch: int
-    readings: tuple[Reading, ...]
-    effect_keys: tuple[str, ...]
-    closed: dict[str, EndReason]
-    part: int = 0
-
-
-class Output(msgspec.Struct):
-    """What judging produced: rows and verdicts for the store, effects for the ledger, snapshots for
-    memory as (conversation id, trace id, part, snapshot or None: forget it)."""
-
-    records: list[Verdict | TraceRecord]
-    effects: list[EffectBatch]
-    memory: list[tuple[str, str, int, Snapshot | None]]
-
-    def forget(self, conversation_id: str, trace_id: str, parts: int) -> None:
-        """A trace leaves memory."""
-        self.memory.extend((conversation_id, trace_id, part, None) for part in range(parts))
-
-
-class _Trace:
-    """One trace of a conversation: its readings by identity, and what was last said about it."""
-
-    __slots__ = ("bytes", "emission", "epoch", "first_offset", "parts", "readings", "saved")
-
-    def __init__(self, epoch: int) -> None:
-        self.epoch = epoch
-        self.readings: dict[tuple[str, str, str], Reading] = {}
-        self.bytes = 0
-        self.first_offset: int | None = None  # oldest message not yet covered by a snapshot
-        self.saved = False
-        self.parts = 0  # snapshots on the memory topic
-        self.emission = TraceEmission()
-
-
-class _Conversation:
-    """The state of one conversation. `partition` is where it lives."""
-
-    __slots__ = ("bytes", "closed", "conversation_id", "forgotten", "last_received", "partition", "runs", "traces")  # fmt: skip
-
-    def __init__(self, conversation_id: str, partition: int) -> None:
-        self.conversation_id = conversation_id
-        self.partition = partition
-        self.traces: dict[str, _Trace] = {}
-        self.runs: tuple[Run, ...] = ()
-        self.closed: dict[str, EndReason] = {}
-        self.last_received = 0
-        self.bytes = 0
-        self.forgotten = False
 
 
 class ConversationTable:
@@ -92,55 +38,64 @@ class ConversationTable:
         self._config = detect
         self._settle = int(timing.settle_seconds * SECOND)
         self._idle = int(timing.idle_seconds * SECOND)
-        self._held: OrderedDict[tuple[int, str], _Conversation] = OrderedDict()
-        self._dirty: dict[tuple[int, str], None] = {}
+        self._held: OrderedDict[Where, ConversationState] = OrderedDict()
+        self._dirty: dict[Where, None] = {}
         self._bytes = 0
         self._handed_over: list[tuple[str, str, int]] = []
+        self._left: OrderedDict[Where, None] = OrderedDict()
         self.counters: Counter[tuple[str, ...]] = Counter()
         self._rates = Rates(self.counters)
 
     # -- input -----------------------------------------------------------------------------------
-    def feed(self, message: DetectInput, partition: int, offset: int, size: int) -> None:
-        """Take one message of the readings topic. `size` is its length on the wire in bytes."""
+    def feed(self, message: DetectInput, partition: int, offset: int) -> None:
+        """Take one message of the readings topic."""
         if isinstance(message, Handover):
             self._hand_over(message, partition)
             return
-        self._add(message, partition, offset, size)
+        self._add(message, partition, offset)
 
-    def restore(self, snapshot: Snapshot, partition: int, size: int) -> None:
+    def restore(self, snapshot: Snapshot, partition: int) -> None:
         """Take back one trace from memory after a restart or a rebalance. Its results were durable
-        before the snapshot was, so it is judged again only when there is news."""
+        before the snapshot was, so it is judged again only when there is news. Parts in their order."""
+        where = (partition, snapshot.conversation_id)
+        if snapshot.left:
+            self._left[where] = None
+            return
         batch = ReadingBatch(
             conversation_id=snapshot.conversation_id,
             epoch=snapshot.epoch,
             trace_id=snapshot.trace_id,
             readings=snapshot.readings,
         )
-        conversation = self._add(batch, partition, None, size)
+        conversation = self._add(batch, partition, None)
         conversation.closed.update(snapshot.closed)
+        conversation.forgotten = conversation.forgotten or snapshot.forgotten
         trace = conversation.traces[snapshot.trace_id]
         trace.saved = True
         trace.parts = max(trace.parts, snapshot.part + 1)
-        trace.emission.effect_keys = set(snapshot.effect_keys)
-        self._dirty.pop((partition, snapshot.conversation_id), None)
+        trace.floor = snapshot.floor or trace.floor
+        trace.emission.restore(snapshot)
+        self._dirty.pop(where, None)
 
-    def _add(self, batch: ReadingBatch, partition: int, offset: int | None, size: int) -> _Conversation:
+    def _add(self, batch: ReadingBatch, partition: int, offset: int | None) -> ConversationState:
         where = (partition, batch.conversation_id)
         conversation = self._held.get(where)
         if conversation is None:
-            conversation = self._held[where] = _Conversation(batch.conversation_id, partition)
+            conversation = self._held[where] = ConversationState(batch.conversation_id, partition)
+            conversation.forgotten = where in self._left
         self._held.move_to_end(where)
         trace = conversation.traces.get(batch.trace_id)
         if trace is None:
-            trace = conversation.traces[batch.trace_id] = _Trace(batch.epoch)
+            trace = conversation.traces[batch.trace_id] = TraceState(batch.epoch)
         trace.epoch = max(trace.epoch, batch.epoch)
         self._mark(where)  # also when nothing is new: a replay asks the rules in force now
-        new = [reading for reading in batch.readings if reading.key not in trace.readings]
+        floor = trace.floor
+        new = [r for r in batch.readings if r.key not in trace.readings and (floor is None or age(r) > floor)]
         if not new:
             return conversation
         for reading in new:
             trace.readings[reading.key] = reading
-        added = size * len(new) // max(1, len(batch.readings))
+        added = sum(map(estimated_bytes, new))  # not of the message: however it was cut, the sum is the same
         trace.bytes += added
         conversation.bytes += added
         self._bytes += added
@@ -150,7 +105,7 @@ class ConversationTable:
         conversation.last_received = max(conversation.last_received, *(r.received_unix_nano for r in new))
         return conversation
 
-    def _mark(self, where: tuple[int, str]) -> None:
+    def _mark(self, where: Where) -> None:
         self._dirty[where] = None
 
     def _hand_over(self, message: Handover, partition: int) -> None:
@@ -184,7 +139,7 @@ class ConversationTable:
         for where in list(self._dirty):
             conversation = self._held.get(where)
             if conversation is not None:
-                self._judge(conversation, clock(conversation.partition), output)
+                self._judge_or_leave(where, conversation, clock(conversation.partition), output)
         self._dirty.clear()
         self._enforce_limits(output)
         return output
@@ -197,8 +152,8 @@ class ConversationTable:
                 continue
             now = clock(conversation.partition)
             if any(self._end_of(run, now) for run in conversation.runs if run.run_id not in conversation.closed):
-                self._judge(conversation, now, output)
-            if conversation.last_received + self._config.memory_seconds * SECOND < now:
+                self._judge_or_leave(where, conversation, now, output)
+            if where in self._held and conversation.last_received + self._config.memory_seconds * SECOND < now:
                 self._leave(where, conversation, output, "memory_seconds")
         return output
 
@@ -206,7 +161,7 @@ class ConversationTable:
         """The input is over: every run is judged as a whole."""
         output = Output([], [], [])
         for conversation in self._held.values():
-            timeline = self._build(conversation)
+            timeline = conversation.build()
             for run in timeline.runs:
                 conversation.closed.setdefault(run.run_id, reason)
             self._judge(conversation, 0, output)
@@ -220,38 +175,46 @@ class ConversationTable:
             return "idle"
         return None
 
-    def _build(self, conversation: _Conversation) -> Timeline:
-        readings = (reading for trace in conversation.traces.values() for reading in trace.readings.values())
-        timeline = build(conversation.conversation_id, readings, conversation.closed)
-        if conversation.forgotten:
-            runs = tuple(_with_gap(run) for run in timeline.runs)
-            timeline = msgspec.structs.replace(timeline, runs=runs)
-        return timeline
+    def _judge_or_leave(self, where: Where, conversation: ConversationState, now: int, output: Output) -> None:
+        """One conversation that can not be judged must not stop all others, again after every restart."""
+        try:
+            self._judge(conversation, now, output)
+        except Exception:
+            log.exception("conversation %s can not be judged and is left out; this is a bug", where[1])
+            self._leave(where, conversation, output, "failed")
 
-    def _judge(self, conversation: _Conversation, now: int, output: Output) -> None:
-        timeline = self._build(conversation)
+    def _judge(self, conversation: ConversationState, now: int, output: Output) -> None:
+        timeline = conversation.build()
         ended = {run.run_id: end for run in timeline.runs if (end := self._end_of(run, now))}
         news = {run_id: end for run_id, end in ended.items() if run_id not in conversation.closed}
         if news:
             conversation.closed.update(news)
-            timeline = self._build(conversation)
+            timeline = conversation.build()
         conversation.runs = timeline.runs
         judgement = judge(timeline, self.laws)
         self._rates.count_closed(judgement, news)
         for rule_id, times in judgement.check_errors.items():
             self.counters["check_errors", rule_id] += times
         self._emit(conversation, judgement, output)
-        if all(run.run_id in conversation.closed for run in timeline.runs):
+        over = all(run.run_id in conversation.closed for run in timeline.runs)
+        if conversation.bytes > self._config.conversation_bytes:
+            self._shorten(conversation, output)
+        if over:
             self._save(conversation, output)
 
-    def _emit(self, conversation: _Conversation, judgement: Judgement, output: Output) -> None:
-        said = {trace_id: (trace.epoch, trace.emission) for trace_id, trace in conversation.traces.items()}
+    def _emit(self, conversation: ConversationState, judgement: Judgement, output: Output) -> None:
+        """Where something was forgotten, what was said of a trace with all of it in view stands."""
+        said = {
+            trace_id: (trace.epoch, trace.emission)
+            for trace_id, trace in conversation.traces.items()
+            if not (conversation.forgotten and trace.saved)
+        }
         records, effects = emit(judgement, said)
         output.records.extend(records)
         output.effects.extend(effects)
 
     # -- memory ----------------------------------------------------------------------------------
-    def _save(self, conversation: _Conversation, output: Output) -> None:
+    def _save(self, conversation: ConversationState, output: Output) -> None:
         """Snapshot the traces that changed since they were last saved; their offsets are released
         when the snapshot is durable (the caller publishes before it commits)."""
         for trace_id, trace in conversation.traces.items():
@@ -260,12 +223,27 @@ class ConversationTable:
             closed = {
                 run.run_id: conversation.closed[run.run_id] for run in conversation.runs if run.trace_id == trace_id
             }
-            keys = tuple(sorted(trace.emission.effect_keys))
-            parts = in_parts([trace.readings[key] for key in sorted(trace.readings)])
+            first = Snapshot(
+                conversation.conversation_id,
+                trace_id,
+                trace.epoch,
+                (),
+                tuple(sorted(trace.emission.effect_keys)),
+                closed,
+                forgotten=conversation.forgotten,
+                floor=trace.floor,
+                kept=trace.emission.kept(),
+                kept_calls=trace.emission.kept_calls(),
+            )
+            # In the order they came: what was written before stays where it is when readings are added, so a
+            # kill between two parts leaves none out.
+            parts = in_parts(list(trace.readings.values()))
             for part, readings in enumerate(parts):
-                snapshot = Snapshot(conversation.conversation_id, trace_id, trace.epoch, readings, keys, closed, part)
+                snapshot = msgspec.structs.replace(first, readings=readings, part=part)
                 output.memory.append((conversation.conversation_id, trace_id, part, snapshot))
-            trace.parts = max(trace.parts, len(parts))
+            for part in range(len(parts), trace.parts):
+                output.memory.append((conversation.conversation_id, trace_id, part, None))
+            trace.parts = len(parts)
             trace.saved = True
             trace.first_offset = None
 
@@ -284,51 +262,89 @@ class ConversationTable:
         """Another detector owns it now."""
         for where in [where for where in self._held if where[0] == partition]:
             self._forget(where)
+        for where in [where for where in self._left if where[0] == partition]:
+            del self._left[where]
 
     # -- limits ----------------------------------------------------------------------------------
     def _enforce_limits(self, output: Output) -> None:
-        for conversation in list(self._over_size()):
-            self._shorten(conversation, output)
         while len(self._held) > self._config.max_conversations or self._bytes > self._config.max_bytes:
+            reason = "max_conversations" if len(self._held) > self._config.max_conversations else "max_bytes"
             where, conversation = self._oldest()
-            for run in conversation.runs:
-                if run.run_id not in conversation.closed:
-                    conversation.closed[run.run_id] = "evicted"
-                    self.counters["runs_closed", "evicted"] += 1
-            self._judge(conversation, 0, output)
-            self._leave(where, conversation, output, "limit")
+            if not conversation.saved:
+                for run in conversation.runs:
+                    if run.run_id not in conversation.closed:
+                        conversation.closed[run.run_id] = "evicted"
+                        self.counters["runs_closed", "evicted"] += 1
+                self._judge_or_leave(where, conversation, 0, output)
+            if where in self._held:
+                self._leave(where, conversation, output, reason)
 
-    def _oldest(self) -> tuple[tuple[int, str], _Conversation]:
-        for where, conversation in self._held.items():
-            if conversation.runs and all(run.run_id in conversation.closed for run in conversation.runs):
-                return where, conversation
-        return next(iter(self._held.items()))
+    def _oldest(self) -> tuple[Where, ConversationState]:
+        """The longest quiet conversation that is over, else the longest quiet one."""
+        over = (item for item in self._held.items() if item[1].saved)
+        return next(over, None) or next(iter(self._held.items()))
 
-    def _over_size(self) -> Iterator[_Conversation]:
+    def _shorten(self, conversation: ConversationState, output: Output) -> None:
+        """Let the oldest traces of a conversation go, then the oldest readings of the last one; what
+        they said stays in the store."""
         limit = self._config.conversation_bytes
-        return (c for c in self._held.values() if c.bytes > limit and len(c.traces) > 1)
-
-    def _shorten(self, conversation: _Conversation, output: Output) -> None:
-        """Let the oldest traces of a conversation go; what they said stays in the store."""
-        while conversation.bytes > self._config.conversation_bytes and len(conversation.traces) > 1:
-            oldest = min(conversation.traces, key=lambda t: min(r.received_unix_nano for r in conversation.traces[t].readings.values()))  # fmt: skip
+        while conversation.bytes > limit and len(conversation.traces) > 1:
+            oldest = min(conversation.traces, key=lambda t: min((r.received_unix_nano, r.key) for r in conversation.traces[t].readings.values()))  # fmt: skip
             output.forget(conversation.conversation_id, oldest, conversation.traces[oldest].parts)
             self._drop_trace(conversation, oldest)
-            conversation.forgotten = True
             self.counters["traces_forgotten", "conversation_bytes"] += 1
+        conversation.forgotten = True
+        (*_, newest) = conversation.traces.values()
+        if conversation.bytes > limit:
+            self._shorten_trace(conversation, newest)
+        if conversation.saved:
+            newest.saved = False  # so that one snapshot says that something was forgotten
 
-    def _leave(self, where: tuple[int, str], conversation: _Conversation, output: Output, reason: str) -> None:
+    def _shorten_trace(self, conversation: ConversationState, trace: TraceState) -> None:
+        """Keep the youngest readings that fit, whatever the order they came in. The newest one stays."""
+        by_age = sorted(trace.readings.values(), key=age)
+        old, freed = [], 0
+        for reading in by_age[:-1]:
+            if conversation.bytes - freed <= self._config.conversation_bytes:
+                break
+            old.append(reading)
+            freed += estimated_bytes(reading)
+        if not old:
+            return
+        for reading in old:
+            del trace.readings[reading.key]
+        trace.bytes -= freed
+        conversation.bytes -= freed
+        self._bytes -= freed
+        trace.floor = age(old[-1])
+        trace.emission.only_adds = True
+        trace.saved = False
+        self.counters["traces_forgotten", "trace_bytes"] += 1
+
+    def _leave(self, where: Where, conversation: ConversationState, output: Output, reason: str) -> None:
+        """Forget a conversation, but not that there was one: what comes later lacks its past."""
         for trace_id, trace in conversation.traces.items():
             output.forget(conversation.conversation_id, trace_id, trace.parts)
         self.counters["conversations_left", reason] += 1
         self._forget(where)
+        if any(trace.epoch for trace in conversation.traces.values()):  # a trace alone does not come back
+            output.memory.append((where[1], "", 0, gone(where[1])))
+        self._left[where] = None
+        self._left.move_to_end(where)
+        while len(self._left) > REMEMBERED * self._config.max_conversations:
+            (_, forgotten), _ = self._left.popitem(last=False)
+            output.forget(forgotten, "", 1)
 
-    def _drop_trace(self, conversation: _Conversation, trace_id: str) -> None:
+    def _drop_trace(self, conversation: ConversationState, trace_id: str) -> None:
         trace = conversation.traces.pop(trace_id)
+        for run in conversation.runs:
+            if run.trace_id == trace_id:
+                conversation.closed.pop(run.run_id, None)
+        conversation.runs = tuple(run for run in conversation.runs if run.trace_id != trace_id)
         conversation.bytes -= trace.bytes
         self._bytes -= trace.bytes
 
-    def _forget(self, where: tuple[int, str]) -> None:
+    def _forget(self, where: Where) -> None:
         conversation = self._held.pop(where)
         self._dirty.pop(where, None)
         self._bytes -= conversation.bytes
@@ -337,22 +353,3 @@ class ConversationTable:
         """How much is held now."""
         runs = sum(1 for c in self._held.values() for r in c.runs if r.run_id not in c.closed)
         return {"conversations": len(self._held), "runs_open": runs, "detect_bytes": self._bytes}
-
-
-def _with_gap(run: Run) -> Run:
-    if "prior_turns_unseen" in run.gaps:
-        return run
-    return msgspec.structs.replace(run, gaps=(*run.gaps, "prior_turns_unseen"))
-
-
-def encode_snapshot(snapshot: Snapshot) -> bytes:
-    """msgpack bytes of a snapshot."""
-    return encode(snapshot)
-
-
-_decoder = msgspec.msgpack.Decoder(Snapshot)
-
-
-def decode_snapshot(data: bytes) -> Snapshot:
-    """Raises msgspec.DecodeError when the bytes are not a snapshot."""
-    return _decoder.decode(data)

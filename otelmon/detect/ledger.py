@@ -27,12 +27,27 @@ class LedgerTable:
         self._held: dict[tuple[int, str], dict[str, EffectBatch]] = {}
         self._said: dict[tuple[int, str], bytes] = {}
         self._dirty: dict[tuple[int, str], None] = {}
-        self._withdrawn: set[tuple[int, str]] = set()
+        self._to_say: set[tuple[int, str]] = set()  # whether or not it looks changed
+        self._restored: set[tuple[int, str]] = set()
+        self._gone: dict[tuple[int, str, str], int] = {}  # withdrawn, and when: the topic still holds it
         self._newest = 0
         self.counters: Counter[tuple[str, ...]] = Counter()
 
+    def restore(self, batch: EffectBatch, partition: int) -> None:
+        """Take back what the topic remembers after a restart or a rebalance. It may hold news whose
+        verdict was never sent: those come again as messages, and are then said in any case."""
+        self._put(batch, partition)
+        self._restored.add((partition, batch.effect_key))
+
     def feed(self, batch: EffectBatch, partition: int) -> None:
         """Take what one trace says of one effect key; replaces what it said before."""
+        where = (partition, batch.effect_key)
+        if where in self._restored or not batch.entries:
+            self._restored.discard(where)
+            self._to_say.add(where)
+        self._put(batch, partition)
+
+    def _put(self, batch: EffectBatch, partition: int) -> None:
         where = (partition, batch.effect_key)
         history = self._held.setdefault(where, {})
         known = history.get(batch.trace_id)
@@ -40,10 +55,11 @@ class LedgerTable:
             return
         if batch.entries:
             history[batch.trace_id] = batch
+            self._gone.pop((*where, batch.trace_id), None)
             self._newest = max(self._newest, *(entry.end_time_unix_nano for entry in batch.entries))
         else:
             history.pop(batch.trace_id, None)
-            self._withdrawn.add(where)
+            self._gone[*where, batch.trace_id] = self._newest
         self._dirty[where] = None
 
     def judge_dirty(self) -> list[Verdict]:
@@ -53,12 +69,12 @@ class LedgerTable:
             entries = self._entries(where)
             findings = self._judge(entries)
             said = digest(findings)
-            if where in self._withdrawn or self._said.get(where, digest(())) != said:
+            if where in self._to_say or self._said.get(where, digest(())) != said:
                 self._said[where] = said
                 observed = max((entry.end_time_unix_nano for entry in entries), default=0)
                 verdicts.append(Verdict(owner=f"effect:{where[1]}", epoch=1, findings=findings, observed_unix_nano=observed))  # fmt: skip
         self._dirty.clear()
-        self._withdrawn.clear()
+        self._to_say.clear()
         return verdicts
 
     def _judge(self, entries: Sequence[EffectEntry]) -> tuple[Finding, ...]:
@@ -71,11 +87,12 @@ class LedgerTable:
     def _entries(self, where: tuple[int, str]) -> list[EffectEntry]:
         return [entry for batch in self._held[where].values() for entry in batch.entries]
 
-    def forget_old(self) -> list[tuple[int, str, str]]:
+    def forget_old(self, wall: int) -> list[tuple[int, str, str]]:
         """Drop entries older than the ledger remembers; (partition, effect key, trace id) of each,
-        for the compacted topic."""
+        for the compacted topic. Time is that of the newest effect, which may lie in the past (a replay)
+        but counts no further than `wall`: a span with a wrong clock must not empty the ledger."""
         dropped = []
-        limit = self._newest - self._keep
+        limit = min(self._newest, wall) - self._keep
         for (partition, key), history in list(self._held.items()):
             old = [t for t, b in history.items() if all(e.end_time_unix_nano < limit for e in b.entries)]
             for trace_id in old:
@@ -84,7 +101,11 @@ class LedgerTable:
             if not history:
                 del self._held[partition, key]
                 self._said.pop((partition, key), None)
+                self._restored.discard((partition, key))
         self.counters["effects_forgotten",] += len(dropped)
+        for gone in [gone for gone, at in self._gone.items() if at < limit]:
+            del self._gone[gone]
+            dropped.append(gone)
         return dropped
 
     def drop_partition(self, partition: int) -> None:
@@ -93,6 +114,10 @@ class LedgerTable:
             del self._held[where]
             self._said.pop(where, None)
             self._dirty.pop(where, None)
+            self._restored.discard(where)
+            self._to_say.discard(where)
+        for gone in [gone for gone in self._gone if gone[0] == partition]:
+            del self._gone[gone]
 
     def stats(self) -> dict[str, int]:
         """How much is held now."""

@@ -11,7 +11,7 @@ from otelmon.bus.protocol import Bus, Outgoing
 from otelmon.detect.engine import Laws
 from otelmon.detect.ledger import LedgerTable
 from otelmon.vocabulary.config import Config
-from otelmon.vocabulary.messages import DEAD, LEDGER, RECORDS, decode_effects, encode
+from otelmon.vocabulary.messages import DEAD, LEDGER, RECORDS, EffectBatch, decode_effects, encode
 
 GROUP = "otelmon-ledger"
 SWEEP_EVERY = 60_000_000_000
@@ -47,7 +47,7 @@ class LedgerStage:
         for message in self._consumer.poll(timeout_s):
             offsets[LEDGER, message.partition] = message.offset + 1
             if message.value:
-                self._take(message.partition, message.key, message.value)
+                self._take(self._table.feed, message.partition, message.key, message.value)
         verdicts = self._table.judge_dirty()
         if verdicts:
             self._bus.publish(RECORDS, [Outgoing(v.owner, encode(v), v.observed_unix_nano) for v in verdicts])
@@ -55,9 +55,9 @@ class LedgerStage:
         if offsets:
             self._consumer.commit(offsets)
 
-    def _take(self, partition: int, key: str, value: bytes) -> None:
+    def _take(self, take: Callable[[EffectBatch, int], None], partition: int, key: str, value: bytes) -> None:
         try:
-            self._table.feed(decode_effects(value), partition)
+            take(decode_effects(value), partition)
         except msgspec.DecodeError:
             self.counters["dead_letters", LEDGER] += 1
             self._bus.publish(DEAD, [Outgoing(key, value, self._wall(), (("topic", LEDGER.encode()),))])
@@ -68,14 +68,14 @@ class LedgerStage:
         self._swept_at = self._wall()
         gone = [
             Outgoing(ledger_key(key, trace_id), b"", self._wall(), partition=partition)
-            for partition, key, trace_id in self._table.forget_old()
+            for partition, key, trace_id in self._table.forget_old(self._wall())
         ]
         if gone:
             self._bus.publish(LEDGER, gone)
 
     def _assigned(self, topic: str, partition: int) -> int | None:
-        for value in self._bus.latest(topic, partition).values():
-            self._take(partition, "", value)
+        for key, value in self._bus.latest(topic, partition).items():
+            self._take(self._table.restore, partition, key, value)
         return None
 
     def _revoked(self, topic: str, partition: int) -> None:  # noqa: ARG002

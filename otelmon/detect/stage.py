@@ -9,9 +9,11 @@ import msgspec
 
 from otelmon.bus.protocol import Bus, Delivered, Outgoing
 from otelmon.detect.clock import PartitionClock
-from otelmon.detect.conversations import ConversationTable, Output, Snapshot, decode_snapshot, encode_snapshot
+from otelmon.detect.conversations import ConversationTable
+from otelmon.detect.emission import Output
 from otelmon.detect.engine import Laws
 from otelmon.detect.ledger_stage import ledger_key
+from otelmon.detect.snapshot import Snapshot, decode_snapshot, encode_snapshot
 from otelmon.vocabulary.config import Config
 from otelmon.vocabulary.messages import (
     DEAD,
@@ -90,7 +92,7 @@ class DetectStage:
                     Outgoing(message.key, message.value, message.time_unix_nano, (("topic", READINGS.encode()),))
                 )
             else:
-                self._table.feed(decoded, message.partition, message.offset, len(message.value))
+                self._table.feed(decoded, message.partition, message.offset)
             self._clock.saw(message.partition, message.time_unix_nano)
             self._next[message.partition] = message.offset + 1
         if dead:
@@ -127,19 +129,22 @@ class DetectStage:
             self._consumer.commit(offsets)
 
     def _assigned(self, topic: str, partition: int) -> int | None:  # noqa: ARG002
+        snapshots = []
         for value in self._bus.latest(MEMORY, partition).values():
             try:
-                snapshot = decode_snapshot(value)
+                snapshots.append(decode_snapshot(value))
             except msgspec.DecodeError:
                 self.counters["dead_letters", MEMORY] += 1
-                continue
-            self._table.restore(snapshot, partition, len(value))
-            self._clock.saw(partition, max((r.received_unix_nano for r in snapshot.readings), default=0))
+        for snapshot in sorted(snapshots, key=lambda s: (s.conversation_id, s.trace_id, s.part)):
+            self._table.restore(snapshot, partition)
+            newest = max((r.received_unix_nano for r in snapshot.readings), default=0)
+            self._clock.remembers(partition, newest)
         return None
 
     def _revoked(self, topic: str, partition: int) -> None:  # noqa: ARG002
         """What was taken but not judged is read again by the next owner."""
         self._table.drop_partition(partition)
+        self._clock.forget(partition)
         self._next.pop(partition, None)
         self._committed.pop(partition, None)
 
