@@ -15,6 +15,13 @@ from otelmon.web.evidence import arranged, comparison, fact_text
 LONG = 4000  # characters of one value on a page
 NAME = 120
 BRIEF = 160
+ENDED = {
+    "root": "by itself",
+    "idle": "went quiet",
+    "span_limit": "cut: too many spans",
+    "evicted": "cut: memory was full",
+    "end_of_file": "end of the file",
+}
 WHY = {
     "content_off": "the instrumentation does not capture arguments, results or messages",
     "hashed": "the content was replaced by a hash before it was sent",
@@ -22,7 +29,7 @@ WHY = {
     "sampled": "spans of this run are missing: they were sampled away or lost",
     "prior_turns_unseen": "earlier turns of the conversation were not seen",
     "no_catalogue": "it needs a catalogue that says which tools exist",
-    "incomplete_run": "the run's root span never came, so its end was not seen",
+    "incomplete_run": "its root span or its last message was not seen",
 }
 
 
@@ -70,14 +77,22 @@ def brief(arguments: Any) -> str:
 
 
 def sections(runbook: str) -> list[tuple[str, str]]:
-    """(heading, text) of a page whose headings are lines that start with "## "."""
+    """(heading, text) of a page whose headings are lines that start with "## ". Lines of a paragraph
+    are joined: where they were wrapped says nothing."""
     found: list[tuple[str, str]] = []
     for text in runbook.strip().splitlines():
         if text.startswith("## "):
             found.append((text[3:].strip(), ""))
         elif found:
-            found[-1] = (found[-1][0], f"{found[-1][1]}\n{text}".strip("\n"))
-    return found
+            heading, body = found[-1]
+            starts = not text.strip() or text.startswith("- ") or not body or body.endswith("\n")
+            found[-1] = heading, body + ("\n" if starts and body else "" if starts else " ") + text.strip()
+    return [(heading, body.strip()) for heading, body in found]
+
+
+def ended(reason: str | None) -> str:
+    """Why a run is over, in words."""
+    return "not yet" if reason is None else ENDED.get(reason, reason.replace("_", " "))
 
 
 def took(call: ToolCall) -> str:
@@ -103,6 +118,6 @@ def why(reason: str) -> str:
 
 FILTERS = {
     "when": when, "value": value, "cut": cut, "line": line, "brief": brief, "took": took, "is_call": is_call,
-    "anchor_of": anchor_of, "why": why, "sections": sections, "arranged": arranged, "comparison": comparison,
+    "anchor_of": anchor_of, "why": why, "ended": ended, "sections": sections, "arranged": arranged, "comparison": comparison,
     "fact_text": fact_text,
 }  # fmt: skip
