@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import msgspec
 
-from otelmon.assemble.readings import read_span
+from otelmon.assemble.readings import names_agent_event, read_log_record, read_span
 from otelmon.assemble.traces import TraceTable
 from otelmon.assemble.transcripts import read_transcript
 from otelmon.detect.conversations import ConversationTable
@@ -16,13 +16,13 @@ from otelmon.detect.emission import Output
 from otelmon.detect.engine import Laws
 from otelmon.detect.ledger import LedgerTable
 from otelmon.receive import otlp
-from otelmon.receive.files import World, read_worlds
+from otelmon.receive.files import World, read_worlds, with_logs
 from otelmon.vocabulary.config import Config
 from otelmon.vocabulary.errors import Problem
 from otelmon.vocabulary.finding import Finding
 from otelmon.vocabulary.messages import Handover, ReadingBatch, TraceRecord
 from otelmon.vocabulary.reading import Reading
-from otelmon.vocabulary.span import Span
+from otelmon.vocabulary.span import LogRecord, Span
 
 RECEIVED = 1  # files carry no receive time, and nothing that is decided at the end of a file needs one
 
@@ -69,11 +69,13 @@ class Checker:
         self._sources: dict[str, str] = {}
 
     def add(self, world: World) -> None:
-        """Add a world's spans or transcript."""
+        """Add a world's spans, transcript or log records."""
         if world.transcript is not None:
             self._feed(read_transcript(world.transcript, RECEIVED), world.source)
         if world.request is not None:
             self.add_spans(otlp.spans(world.request, RECEIVED), world.source)
+        if world.logs is not None:
+            self.add_log_records(otlp.log_records(world.logs, RECEIVED), world.source)
 
     def add_spans(self, spans: Iterable[Span], source: str = "") -> None:
         """Add spans, in any order."""
@@ -83,6 +85,11 @@ class Checker:
             readings.append(read_span(span, self._traces.history(span.trace_id)))
         self._feed(readings, source)
 
+    def add_log_records(self, records: Iterable[LogRecord], source: str = "") -> None:
+        """Add what log records say of spans, before or after these; the other records say nothing here."""
+        read = (read_log_record(r, self._traces.history(r.trace_id)) for r in records if names_agent_event(r))
+        self._feed([reading for reading in read if reading is not None], source)
+
     def _feed(self, readings: Sequence[Reading], source: str) -> None:
         for trace_id in {reading.trace_id for reading in readings}:
             self._sources.setdefault(trace_id, source)
@@ -91,6 +98,11 @@ class Checker:
 
     def _take(self, message: ReadingBatch | Handover) -> None:
         self._conversations.feed(message, 0, 0)
+
+    @property
+    def trace_ids(self) -> set[str]:
+        """The traces that were added."""
+        return set(self._sources)
 
     def finish(self) -> Report:
         """Judge everything as a whole."""
@@ -115,6 +127,10 @@ class Checker:
             check_errors=errors,
         )
 
+    def records(self) -> list[TraceRecord]:
+        """Rows of every trace, once finished, in the order of their ids."""
+        return [self._records[trace_id] for trace_id in sorted(self._records)]
+
     def _collect(self, output: Output) -> None:
         for record in output.records:
             if isinstance(record, TraceRecord):
@@ -127,20 +143,47 @@ class Checker:
 
 def check_paths(paths: Sequence[Path], laws: Laws, config: Config, together: bool = False) -> Report:
     """Judge files. Each file, and each line of a JSON-lines file, is a world of its own unless
-    `together` joins them. What can not be read is in `problems`. Raises UserError for a path that can
-    not be opened."""
+    `together` joins them; a file of log records belongs to the file of traces it is named after. What can
+    not be read is in `problems`. Raises UserError for a path that can not be opened."""
     report = Report()
-    joined = Checker(laws, config)
-    for path in paths:
-        for world in read_worlds(path, lambda _, problem: report.problems.append(problem)):
-            if world.message:
-                report.problems.append(Problem(world.source, world.message))
-            if together:
+    if together:
+        joined = Checker(laws, config)
+        for path in paths:
+            for world in _worlds(path, report):
                 joined.add(world)
+        report.merge(joined.finish())
+        return report
+    for path, log_files in with_logs(paths):
+        records = _records(log_files, report)
+        for world in _worlds(path, report):
+            if world.logs is not None:
+                wrong = "holds log records, which are judged with the spans they name"
+                report.problems.append(Problem(world.source, wrong, "x.otlp.json beside x.logs.otlp.json", "name both"))
                 continue
             checker = Checker(laws, config)
             checker.add(world)
+            for trace_id in sorted(checker.trace_ids & records.keys()):
+                checker.add_log_records(records[trace_id])
             report.merge(checker.finish())
-    if together:
-        report.merge(joined.finish())
     return report
+
+
+def _worlds(path: Path, report: Report) -> Iterator[World]:
+    """The worlds of a file; what is wrong with it goes to the report."""
+    for world in read_worlds(path, lambda _, problem: report.problems.append(problem)):
+        if world.message:
+            report.problems.append(Problem(world.source, world.message))
+        yield world
+
+
+def _records(paths: Iterable[Path], report: Report) -> dict[str, list[LogRecord]]:
+    """The log records of files by trace."""
+    found: dict[str, list[LogRecord]] = defaultdict(list)
+    for path in paths:
+        for world in _worlds(path, report):
+            if world.logs is None:
+                report.problems.append(Problem(world.source, "is named as a file of log records and holds none"))
+                continue
+            for record in otlp.log_records(world.logs, RECEIVED):
+                found[record.trace_id].append(record)
+    return found

@@ -35,15 +35,15 @@ class _BusyError(Exception):
 
 
 class Sender:
-    """Posts ExportTraceServiceRequests to `endpoint` (http://host:port)."""
+    """Posts OTLP requests of traces and of logs to `endpoint` (http://host:port)."""
 
     def __init__(self, endpoint: str, token: str = "") -> None:
         headers = {"authorization": f"Bearer {token}"} if token else {}
-        self._url = endpoint.rstrip("/") + "/v1/traces"
+        self._endpoint = endpoint.rstrip("/")
         self._client = httpx.Client(headers=headers, timeout=60.0, trust_env=False)
 
-    def send(self, body: bytes) -> int:
-        """Send one request (protobuf); spans the server rejected. Raises UnreachableError after two
+    def send(self, body: bytes, signal: str = "traces") -> int:
+        """Send one request (protobuf); spans or log records the server rejected. Raises UnreachableError after two
         minutes of trying."""
         try:
             for attempt in Retrying(
@@ -51,25 +51,30 @@ class Sender:
                 wait=wait_random_exponential(0.2, max=5.0), stop=stop_after_delay(GIVE_UP_S), reraise=True,
             ):  # fmt: skip
                 with attempt:
-                    return self._post(body)
+                    return self._post(body, signal)
         except (_BusyError, httpx.HTTPError) as error:
             raise UnreachableError(
                 Problem(
-                    self._url, f"no answer: {error}", "a running `otelmon serve`", "start it, or name it: --endpoint"
+                    self._endpoint,
+                    f"no answer: {error}",
+                    "a running `otelmon serve`",
+                    "start it, or name it: --endpoint",
                 )
             ) from None
         raise AssertionError("a retry loop ends with a result or an exception")
 
-    def _post(self, body: bytes) -> int:
+    def _post(self, body: bytes, signal: str) -> int:
+        from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceResponse
         from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
 
         headers = {"content-type": PROTOBUF, "content-encoding": "gzip"}
-        response = self._client.post(self._url, content=gzip.compress(body, 1), headers=headers)
+        response = self._client.post(f"{self._endpoint}/v1/{signal}", content=gzip.compress(body, 1), headers=headers)
         if response.status_code in AGAIN:
             raise _BusyError(f"busy ({response.status_code})")
         response.raise_for_status()
-        answer = ExportTraceServiceResponse.FromString(response.content)
-        return int(answer.partial_success.rejected_spans)
+        if signal == "logs":
+            return int(ExportLogsServiceResponse.FromString(response.content).partial_success.rejected_log_records)
+        return int(ExportTraceServiceResponse.FromString(response.content).partial_success.rejected_spans)
 
     def close(self) -> None:
         """Close the connection."""
@@ -84,6 +89,9 @@ def send_files(paths: Iterable[Path], sender: Sender, on_progress: Callable[[Sen
     size = 0
     for path in paths:
         for world in read_worlds(path, lambda _, problem: sent.problems.append(problem)):
+            if world.logs is not None:
+                _flush(sender, [world.logs.SerializeToString()], sent, "logs")
+                continue
             body = _body(world, sent)
             if not body:
                 continue
@@ -109,12 +117,12 @@ def _body(world: World, sent: Sent) -> bytes:
     return body
 
 
-def _flush(sender: Sender, waiting: list[bytes], sent: Sent) -> None:
+def _flush(sender: Sender, waiting: list[bytes], sent: Sent, signal: str = "traces") -> None:
     """Concatenated protobuf messages are one message: their repeated fields follow each other."""
     if not waiting:
         return
     body = b"".join(waiting)
     waiting.clear()
-    sent.rejected += sender.send(body)
+    sent.rejected += sender.send(body, signal)
     sent.requests += 1
     sent.body_bytes += len(body)

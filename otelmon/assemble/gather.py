@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from otelmon.assemble.history import preferred
 from otelmon.assemble.runs import SpanKey, span_order
+from otelmon.assemble.supplements import Supplements
 from otelmon.assemble.values import stable_bytes
 from otelmon.vocabulary.reading import Message, Reading
 
@@ -17,14 +18,26 @@ _pack = msgspec.msgpack.Encoder().encode
 
 def one_per_span(readings: Iterable[Reading]) -> list[Reading]:
     """One reading per (trace, span), in clock order. Of conflicting contents the one that ended
-    last is kept, then the greater digest: never the one that came first."""
+    last is kept, then the greater digest: never the one that came first. What log records say of a
+    span is part of its reading."""
     kept: dict[SpanKey, Reading] = {}
+    supplements = Supplements()
     for reading in readings:
+        if reading.supplement:
+            supplements.add(reading)
+            continue
         where = (reading.trace_id, reading.span_id)
         other = kept.get(where)
         if other is None or _newer(reading, other):
             kept[where] = reading
-    return sorted(kept.values(), key=span_order)
+    return sorted(supplements.laid_over(kept).values(), key=span_order)
+
+
+def leftovers(readings: Iterable[Reading], spans: Iterable[Reading]) -> list[Reading]:
+    """Readings with messages that are none of the spans kept: a message is sent once a trace, perhaps with
+    one of these. In an order of their own, never in that of arrival."""
+    kept = {id(reading) for reading in spans}
+    return sorted((r for r in readings if r.messages and id(r) not in kept), key=lambda r: (r.key, _pack(r)))
 
 
 def _newer(one: Reading, other: Reading) -> bool:
@@ -40,6 +53,8 @@ def conflicts(readings: Iterable[Reading]) -> int:
     """Spans that came with more than one content."""
     digests: dict[SpanKey, set[str]] = {}
     for reading in readings:
+        if reading.supplement:
+            continue
         digests.setdefault((reading.trace_id, reading.span_id), set()).add(reading.digest)
     return sum(len(found) > 1 for found in digests.values())
 

@@ -8,14 +8,15 @@ from typing import Any
 
 import msgspec
 
-from otelmon.assemble.readings import read_span
+from otelmon.assemble.readings import names_agent_event, read_log_record, read_span
 from otelmon.assemble.traces import TraceTable, in_parts
 from otelmon.bus.protocol import Bus, Delivered, Outgoing
 from otelmon.receive import otlp
 from otelmon.vocabulary.config import Config
 from otelmon.vocabulary.errors import InputError
-from otelmon.vocabulary.messages import DEAD, READINGS, SPANS, Handover, ReadingBatch, encode
-from otelmon.vocabulary.span import Span
+from otelmon.vocabulary.messages import DEAD, READINGS, SIGNAL, SPANS, Handover, ReadingBatch, encode
+from otelmon.vocabulary.reading import Reading
+from otelmon.vocabulary.span import LogRecord, Span
 
 GROUP = "otelmon-assemble"
 TICK_EVERY = 1_000_000_000
@@ -74,26 +75,42 @@ class AssembleStage:
         table = self._tables[message.partition]
         self._next[message.partition] = message.offset + 1
         self._newest[message.partition] = max(self._newest.get(message.partition, 0), message.time_unix_nano)
+        shape = shape_of(message)
         try:
-            parsed = otlp.read(message.value, content_type(message), self._limits)
+            parsed = otlp.read(message.value, content_type(message), self._limits, shape)
         except InputError as error:
             self.counters["dead_letters", SPANS] += 1
-            headers = (("topic", SPANS.encode()), ("reason", error.reason.encode()))
+            headers = (("topic", SPANS.encode()), ("reason", error.reason.encode()), (SIGNAL, shape.signal.encode()))
             dead.append(Outgoing(message.key, message.value, message.time_unix_nano, headers))
             return
         for reason, number in parsed.rejected.items():
             self.counters["spans_rejected", reason] += number
-        mine, others = self._split(otlp.spans(parsed.request, message.time_unix_nano), message.partition)
+        items = otlp.log_records if shape is otlp.LOGS else otlp.spans
+        mine, others = self._split(items(parsed.request, message.time_unix_nano), message.partition)
         if others:
-            strays.extend(self._send_on(parsed.request, message.time_unix_nano, others))
-        readings = [read_span(span, table.history(span.trace_id)) for span in mine]
-        for reading in readings:
-            self.counters["spans_read", reading.dialect] += 1
+            strays.extend(self._send_on(parsed.request, message.time_unix_nano, others, shape))
+        readings = self._log_readings(mine, table) if shape is otlp.LOGS else self._span_readings(mine, table)
         out.extend(table.feed(readings, message.offset, message.time_unix_nano))
 
-    def _split(self, spans: Iterable[Span], partition: int) -> tuple[list[Span], set[str]]:
-        """Spans that belong in this partition, and the trace ids that do not."""
-        mine: list[Span] = []
+    def _span_readings(self, spans: Iterable[Any], table: TraceTable) -> list[Reading]:
+        readings = [read_span(span, table.history(span.trace_id)) for span in spans]
+        for reading in readings:
+            self.counters["spans_read", reading.dialect] += 1
+        return readings
+
+    def _log_readings(self, records: Iterable[Any], table: TraceTable) -> list[Reading]:
+        """What log records add to spans; the rest is counted: the store counts it durably."""
+        readings = []
+        for record in records:
+            if names_agent_event(record):
+                reading = read_log_record(record, table.history(record.trace_id))
+                readings += [reading] if reading is not None else []
+        self.counters["log_records_read",] += len(readings)
+        return readings
+
+    def _split(self, spans: Iterable[Span | LogRecord], partition: int) -> tuple[list[Span | LogRecord], set[str]]:
+        """Spans (or log records) that belong in this partition, and the trace ids that do not."""
+        mine: list[Span | LogRecord] = []
         others: set[str] = set()
         home: dict[str, bool] = {}
         for span in spans:
@@ -106,16 +123,16 @@ class AssembleStage:
                 others.add(span.trace_id)
         return mine, others
 
-    def _send_on(self, request: Any, received_unix_nano: int, trace_ids: set[str]) -> list[Outgoing]:
-        """The spans of these traces, under the key they should have had."""
-        for resource_spans in request.resource_spans:
-            for scope_spans in resource_spans.scope_spans:
-                kept = [span for span in scope_spans.spans if span.trace_id.hex() in trace_ids]
-                self.counters["strays",] += len(kept)
-                del scope_spans.spans[:]
-                scope_spans.spans.extend(kept)
-        packed = otlp.messages(request, lambda key: self._bus.partition_of(SPANS, key), self._limits.message_bytes)
-        return [Outgoing(p.key, p.value, received_unix_nano, partition=p.partition) for p in packed]
+    def _send_on(self, request: Any, received_unix_nano: int, trace_ids: set[str], shape: otlp.Shape) -> list[Outgoing]:
+        """The spans (or log records) of these traces, under the key they should have had."""
+        for _, _, items in shape.groups(request):
+            kept = [item for item in items if item.trace_id.hex() in trace_ids]
+            self.counters["strays",] += len(kept)
+            del items[:]
+            items.extend(kept)
+        limit = self._limits.message_bytes
+        packed = otlp.messages(request, lambda key: self._bus.partition_of(SPANS, key), limit, None, shape)
+        return [outgoing(p, received_unix_nano) for p in packed]
 
     def _outgoing(self, batches: Sequence[ReadingBatch | Handover]) -> list[Outgoing]:
         return [Outgoing(b.conversation_id, encode(b), _received(b) or self._wall()) for b in _in_parts(batches)]
@@ -148,6 +165,18 @@ class AssembleStage:
     def close(self) -> None:
         """Leave the group. Open traces are read again by the next owner."""
         self._consumer.close()
+
+
+def outgoing(packed: otlp.Packed, received_unix_nano: int) -> Outgoing:
+    """A packed request as a message of the spans topic."""
+    headers = ((SIGNAL, packed.signal.encode()),) if packed.signal != otlp.TRACES.signal else ()
+    return Outgoing(packed.key, packed.value, received_unix_nano, headers, packed.partition)
+
+
+def shape_of(message: Delivered) -> otlp.Shape:
+    """Whether a message on the spans topic holds log records or, as most, spans."""
+    logs = any(name.lower() == SIGNAL and value == otlp.LOGS.signal.encode() for name, value in message.headers)
+    return otlp.LOGS if logs else otlp.TRACES
 
 
 def content_type(message: Delivered) -> str:

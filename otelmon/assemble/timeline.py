@@ -9,7 +9,7 @@ from typing import Any
 from otelmon.assemble.derive import Called, DerivedKeys, derived, match
 from otelmon.assemble.events import RunFacts, Writer, place_of
 from otelmon.assemble.gaps import gaps_of
-from otelmon.assemble.gather import MessageTable, conflicts, one_per_span
+from otelmon.assemble.gather import MessageTable, conflicts, leftovers, one_per_span
 from otelmon.assemble.line import Line
 from otelmon.assemble.merge import executions
 from otelmon.assemble.occurrences import Item, Occurrence
@@ -29,20 +29,27 @@ def build(
 ) -> Timeline:
     """The runs of a conversation and its events in causal order. `readings`: all of them, of all
     its traces. `closed`: why a run is over, by run id."""
-    spans = one_per_span(readings)
+    held = list(readings)
+    spans = one_per_span(held)
     if not spans:
         return Timeline(conversation_id, (), ())
-    return _Assembly(conversation_id, spans, closed).timeline()
+    return _Assembly(conversation_id, spans, leftovers(held, spans), closed).timeline()
 
 
 class _Assembly:
     """The work on one conversation, used once."""
 
-    def __init__(self, conversation_id: str, spans: Sequence[Reading], closed: Mapping[str, EndReason]) -> None:
+    def __init__(
+        self,
+        conversation_id: str,
+        spans: Sequence[Reading],
+        others: Sequence[Reading],
+        closed: Mapping[str, EndReason],
+    ) -> None:
         self._conversation_id = conversation_id
         self._closed = closed
         self._places, self._runs = place_all(spans)
-        self._table = MessageTable(spans)
+        self._table = MessageTable([*spans, *others])
         self._facts = {run.run_id: RunFacts(run) for run in self._runs}
         self._story = Story(self._table.messages)
         self._early = tell(self._story, self._table, self._places, self._runs)

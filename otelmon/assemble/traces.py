@@ -2,7 +2,8 @@
 
 A span's own conversation id wins, then its nearest ancestor's, then the only id of its trace (the
 earliest one when there are several); without any the trace is its own conversation. When that
-answer changes, everything held of the trace is sent again under the new one.
+answer changes, everything held of the trace is sent again under the new one. What a log record says
+goes where the span it names goes.
 """
 
 from __future__ import annotations
@@ -13,12 +14,13 @@ from collections.abc import Iterable, Sequence
 from otelmon.assemble.history import History
 from otelmon.vocabulary.config import AssembleConfig
 from otelmon.vocabulary.event import EndReason
-from otelmon.vocabulary.messages import Handover, ReadingBatch
+from otelmon.vocabulary.messages import SPLIT, Handover, ReadingBatch
 from otelmon.vocabulary.reading import Reading
 
 SECOND = 1_000_000_000
 REMEMBERED = 4  # closed traces remembered for late spans, per open trace allowed
 SPAN_BYTES = 700
+RECORDS_A_SPAN = 8  # log records that a trace may have for every span it may have
 PART_BYTES = 4 * 1024 * 1024  # of readings in one message
 
 Output = list[ReadingBatch | Handover]
@@ -27,12 +29,13 @@ Output = list[ReadingBatch | Handover]
 class _Trace:
     """What is held of one open trace."""
 
-    __slots__ = ("assigned", "bytes", "children", "fallback", "first_offset", "floating", "ids", "last_received", "own", "readings", "root_seen", "spans", "trace_id")  # fmt: skip
+    __slots__ = ("assigned", "bytes", "children", "fallback", "first_offset", "floating", "held", "ids", "last_received", "own", "readings", "root_seen", "spans", "trace_id")  # fmt: skip
 
     def __init__(self, trace_id: str, first_offset: int) -> None:
         self.trace_id = trace_id
         self.first_offset = first_offset
         self.readings: dict[tuple[str, str], Reading] = {}  # by span id and digest
+        self.held: set[str] = set()  # spans of which there is a reading, be it a log record's
         self.spans: dict[str, Reading] = {}
         self.children: dict[str, list[str]] = {}
         self.assigned: dict[str, str] = {}  # span -> conversation, where an id is on it or above it
@@ -47,20 +50,32 @@ class _Trace:
     def conversation_of(self, span_id: str) -> str:
         return self.assigned.get(span_id, self.fallback)
 
+    @property
+    def split(self) -> bool:
+        """Whether its spans belong to several conversations. Once so, always so."""
+        return len(self.ids) > 1
+
     def add(self, reading: Reading) -> dict[str, str]:
         """Take a new reading. Returns {span id: conversation it was in before} of held spans that
         moved because of it."""
         moved: dict[str, str] = {}
         span_id = reading.span_id
-        known = self.spans.get(span_id)
+        held = span_id in self.held
+        self.held.add(span_id)
         self.readings[(span_id, reading.digest)] = reading
+        if not reading.supplement:
+            self._add_span(reading)
+        self._assign(reading, held, moved)
+        return moved
+
+    def _add_span(self, reading: Reading) -> None:
+        span_id = reading.span_id
+        known = self.spans.get(span_id)
         if known is None or (reading.end_time_unix_nano, reading.digest) > (known.end_time_unix_nano, known.digest):
             self.spans[span_id] = reading
         if known is None and reading.parent_span_id:
             self.children.setdefault(reading.parent_span_id, []).append(span_id)
         self.root_seen = self.root_seen or not reading.parent_span_id
-        self._assign(reading, known is not None, moved)
-        return moved
 
     def _assign(self, reading: Reading, held: bool, moved: dict[str, str]) -> None:
         span_id = reading.span_id
@@ -70,6 +85,8 @@ class _Trace:
             self.ids[reading.conversation_id] = min(self.ids.get(reading.conversation_id, mark), mark)
         own = self.own.get(span_id)
         target = own or self.assigned.get(reading.parent_span_id)
+        if target is None and reading.supplement:
+            target = self.assigned.get(span_id)
         before = self.conversation_of(span_id)
         if target is None:
             self.floating.add(span_id)
@@ -112,7 +129,7 @@ class TraceTable:
         self._idle = int(config.idle_seconds * SECOND)
         self._open: OrderedDict[str, _Trace] = OrderedDict()
         self._histories: OrderedDict[str, History] = OrderedDict()
-        self._closed: OrderedDict[str, str] = OrderedDict()
+        self._closed: OrderedDict[str, tuple[str, bool]] = OrderedDict()  # conversation, and whether split
         self._bytes = 0
         self.counters: Counter[tuple[str, ...]] = Counter() if counters is None else counters
 
@@ -180,28 +197,35 @@ class TraceTable:
         trace.last_received = max(trace.last_received, now)
         fresh: list[Reading] = []
         moved: dict[str, str] = {}
+        first: set[str] = set()  # spans of which nothing was sent before
+        was_split = trace.split
         for reading in members:
             if (reading.span_id, reading.digest) in trace.readings:
-                self.counters["span_duplicates",] += 1
+                self.counters["span_duplicates",] += not reading.supplement
                 continue
-            if reading.span_id in trace.spans:
+            if reading.span_id in trace.spans and not reading.supplement:
                 self.counters["span_conflicts",] += 1
+            if reading.span_id not in trace.held:
+                first.add(reading.span_id)
             for span_id, before in trace.add(reading).items():
                 moved.setdefault(span_id, before)
             fresh.append(reading)
             size = estimated_bytes(reading)
             trace.bytes += size
             self._bytes += size
-        out = self._moved(trace, fresh, moved) if moved else _batches(trace, fresh)
-        if len(trace.spans) > self._config.max_trace_spans:
+        out = _batches(trace, fresh) if first.issuperset(moved) else self._moved(trace, fresh, moved)
+        if trace.split and not was_split:
+            out = [message for message in out if isinstance(message, Handover)]
+            out += _batches(trace, trace.readings.values())
+        too_many = len(trace.readings) > RECORDS_A_SPAN * self._config.max_trace_spans
+        if too_many or len(trace.spans) > self._config.max_trace_spans:
             self._close(trace_id, "span_limit")
         return out
 
     def _moved(self, trace: _Trace, fresh: Sequence[Reading], moved: dict[str, str]) -> Output:
         """Handovers to the conversations that lose spans, then everything they and the new ones hold."""
-        new = {reading.span_id for reading in fresh}
         lost = {before: trace.conversation_of(span) for span, before in moved.items() if before != trace.conversation_of(span)}  # fmt: skip
-        if not lost or all(span in new for span in moved):
+        if not lost:
             return _batches(trace, fresh)
         self.counters["traces_moved",] += 1
         out: Output = [
@@ -213,12 +237,12 @@ class TraceTable:
         """Spans of a trace that was closed go where the trace went."""
         self.counters["spans_late",] += len(members)
         self._closed.move_to_end(trace_id)
-        fallback = self._closed[trace_id]
+        fallback, split = self._closed[trace_id]
         groups: dict[str, list[Reading]] = {}
         for reading in members:
             own = reading.conversation_id if fallback != own_conversation(trace_id) else None
             groups.setdefault(own or fallback, []).append(reading)
-        return [_batch(trace_id, conversation, found) for conversation, found in groups.items()]
+        return [_batch(trace_id, conversation, found, split) for conversation, found in groups.items()]
 
     # -- leaving ---------------------------------------------------------------------------------
     def _close(self, trace_id: str, reason: EndReason) -> None:
@@ -226,7 +250,7 @@ class TraceTable:
         self._histories.pop(trace_id, None)
         self._bytes -= trace.bytes
         self.counters["traces_closed", reason] += 1
-        self._closed[trace_id] = trace.fallback
+        self._closed[trace_id] = (trace.fallback, trace.split)
         while len(self._closed) > REMEMBERED * self._config.max_open_traces:
             self._closed.popitem(last=False)
 
@@ -244,13 +268,14 @@ def _batches(trace: _Trace, readings: Iterable[Reading]) -> Output:
     groups: dict[str, list[Reading]] = {}
     for reading in readings:
         groups.setdefault(trace.conversation_of(reading.span_id), []).append(reading)
-    return [_batch(trace.trace_id, conversation, found) for conversation, found in groups.items()]
+    return [_batch(trace.trace_id, conversation, found, trace.split) for conversation, found in groups.items()]
 
 
-def _batch(trace_id: str, conversation: str, readings: Sequence[Reading]) -> ReadingBatch:
+def _batch(trace_id: str, conversation: str, readings: Sequence[Reading], split: bool) -> ReadingBatch:
+    epoch = SPLIT if split else int(conversation != own_conversation(trace_id))
     return ReadingBatch(
         conversation_id=conversation,
-        epoch=int(conversation != own_conversation(trace_id)),
+        epoch=epoch,
         trace_id=trace_id,
         readings=tuple(readings),
     )

@@ -31,9 +31,12 @@ METRICS: tuple[Metric, ...] = (
     Metric("requests", "counter", "OTLP requests by how they were answered.", ("signal", "outcome"), "receive"),
     Metric("spans_received", "counter", "Spans that arrived at the OTLP doors, kept or not.", (), "receive"),
     Metric("spans_rejected", "counter", "Spans that were refused at the OTLP doors.", ("reason",), "receive"),
+    Metric("log_records_received", "counter", "Log records that arrived at the OTLP doors, kept or not.", (), "receive"),
+    Metric("log_records_filtered", "counter", "Log records left out at the OTLP doors, because they name no span.", ("reason",), "receive"),
     Metric("received_bytes", "counter", "Bytes of OTLP requests after decompression.", (), "receive"),
     # assemble
     Metric("spans_read", "counter", "Spans read, by the dialect that recognised them.", ("dialect",), "assemble"),
+    Metric("log_records_read", "counter", "Log records whose content became part of a span.", (), "assemble"),
     Metric("strays", "counter", "Spans that lay in another partition than their trace id says, and were sent on.", (), "assemble"),
     Metric("traces_open", "gauge", "Traces whose spans are still being joined.", (), "assemble"),
     Metric("traces_closed", "counter", "Traces closed, by why.", ("reason",), "assemble"),

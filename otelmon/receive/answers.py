@@ -32,7 +32,7 @@ def response(answer: Answer) -> Any:
     """The export response of an accepted request; partial success is left unset when all was taken."""
     kind, field = _RESPONSES[answer.signal]
     message = kind()
-    if answer.rejected or (answer.message and answer.signal == "traces"):
+    if answer.rejected or (answer.message and answer.signal != "metrics"):
         setattr(message.partial_success, field, answer.rejected)
         message.partial_success.error_message = answer.message
     return message

@@ -1,11 +1,14 @@
-"""Telemetry from files: each file, and each line of a JSON-lines file, is a world of its own."""
+"""Telemetry from files: each file, and each line of a JSON-lines file, is a world of its own.
+
+Log records of a run lie in a file of their own: see `with_logs`.
+"""
 
 from __future__ import annotations
 
 import gzip
 import io
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -24,14 +27,16 @@ _LIMITS = ReceiveConfig(max_request_bytes=MAX_LINE_BYTES, max_span_bytes=MAX_LIN
 _BLANK = b" \t\r\n"
 _GZIP = b"\x1f\x8b"
 _BOM = b"\xef\xbb\xbf"
-_EXPECTED = "an OTLP trace request (resourceSpans) or a chat transcript (messages), in JSON or protobuf"
-_OTHER_SIGNALS = {"resource_logs": "log records", "resource_metrics": "metrics", "resource_profiles": "profiles"}
+_EXPECTED = "an OTLP request of traces (resourceSpans) or logs (resourceLogs), or a chat transcript (messages)"
+_OTHER_SIGNALS = {"resource_metrics": "metrics", "resource_profiles": "profiles"}
 
 OnProblem = Callable[[str, Problem], None]
 
 
 class World(msgspec.Struct, frozen=True):
-    """What is judged together: one request, or one chat transcript ({id, tools, messages}).
+    """What is judged together: one request, or one chat transcript ({id, tools, messages}). `logs` is a
+    request of log records (ExportLogsServiceRequest), a world of another kind: it completes those of the
+    traces it names.
 
     `source` is "file:line". `rejected` counts spans of the request that had to be left out, by reason,
     and `message` names an example of each.
@@ -40,6 +45,7 @@ class World(msgspec.Struct, frozen=True):
     source: str
     request: Any = None
     transcript: dict[str, Any] | None = None
+    logs: Any = None
     rejected: dict[str, int] = {}
     message: str = ""
 
@@ -80,6 +86,19 @@ def read_worlds(path: Path, on_problem: OnProblem | None = None) -> Iterator[Wor
         what = "is a folder" if path.is_dir() else f"can not be read: {error.strerror or error}"
         raise UserError(Problem(str(path), what, "a file with traces or transcripts", "name the files")) from None
     reader.finish()
+
+
+def is_logs(path: Path) -> bool:
+    """Whether a file is named as one of log records: `x.logs.otlp.json` beside `x.otlp.json`."""
+    return ".logs." in path.name
+
+
+def with_logs(paths: Sequence[Path]) -> list[tuple[Path, list[Path]]]:
+    """Every path that is no file of logs, with the files of logs named for it, in the order given. Files of
+    logs without their traces come last, alone."""
+    logs = {path: path.with_name(path.name.replace(".logs.", ".", 1)) for path in paths if is_logs(path)}
+    mine = [(path, [log for log, traces in logs.items() if traces == path]) for path in paths if path not in logs]
+    return mine + [(log, []) for log, traces in logs.items() if traces not in paths]
 
 
 class _Reader:
@@ -189,12 +208,9 @@ class _Reader:
     def _world(self, number: int, body: bytes) -> World:
         source = f"{self._name}:{number}"
         kind = self._decoded(_kind, number, body)
-        if kind.has("resource_spans"):
-            try:
-                parsed = otlp.read(body, otlp.JSON, _LIMITS)
-            except InputError as error:
-                raise InputError(error.reason, *(self._placed(number, p) for p in error.problems)) from None
-            return World(source, parsed.request, None, parsed.rejected, parsed.message)
+        for shape in (otlp.TRACES, otlp.LOGS):
+            if kind.has(shape.resources):
+                return self._request(number, body, shape)
         if bytes(kind.messages)[:1] == b"[":
             return World(source, None, self._decoded(_transcript, number, body))
         for name, what in _OTHER_SIGNALS.items():
@@ -202,6 +218,13 @@ class _Reader:
                 wrong = f"holds {what}, which are not read yet"
                 raise InputError("unsupported_signal", Problem(source, wrong, _EXPECTED, "leave the file out"))
         raise InputError("unknown_format", Problem(source, "is neither a request nor a transcript", _EXPECTED))
+
+    def _request(self, number: int, body: bytes, shape: otlp.Shape) -> World:
+        try:
+            parsed = otlp.read(body, otlp.JSON, _LIMITS, shape)
+        except InputError as error:
+            raise InputError(error.reason, *(self._placed(number, p) for p in error.problems)) from None
+        return _world(f"{self._name}:{number}", parsed, shape)
 
     def _decoded(self, decoder: msgspec.json.Decoder[Any], number: int, body: bytes) -> Any:
         try:
@@ -224,13 +247,20 @@ class _Reader:
         return Problem(where, problem.wrong, problem.expected, problem.do)
 
     def _protobuf(self, body: bytes) -> Iterator[World]:
+        shape = otlp.LOGS if is_logs(Path(self._name)) else otlp.TRACES
         try:
-            parsed = otlp.read(body, otlp.PROTOBUF, _LIMITS)
+            parsed = otlp.read(body, otlp.PROTOBUF, _LIMITS, shape)
         except InputError as error:
             for p in error.problems:
                 self._problem(error.reason, Problem(self._name, p.wrong, p.expected or _EXPECTED, p.do))
             return
-        yield World(f"{self._name}:1", parsed.request, None, parsed.rejected, parsed.message)
+        yield _world(f"{self._name}:1", parsed, shape)
+
+
+def _world(source: str, parsed: otlp.Parsed, shape: otlp.Shape) -> World:
+    if shape is otlp.LOGS:
+        return World(source, logs=parsed.request, rejected=parsed.rejected, message=parsed.message)
+    return World(source, parsed.request, None, None, parsed.rejected, parsed.message)
 
 
 def _whole(stream: io.BufferedReader[Any], read: bytes) -> bytes:

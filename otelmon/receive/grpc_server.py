@@ -1,4 +1,4 @@
-"""The OTLP/gRPC door: Export of traces, and of logs and metrics to refuse them politely."""
+"""The OTLP/gRPC door: Export of traces and logs, and of metrics to refuse them politely."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The OTLP/HTTP door: POST /v1/traces in protobuf or JSON, compressed or not."""
+"""The OTLP/HTTP door: POST /v1/traces and /v1/logs in protobuf or JSON, compressed or not."""
 
 from __future__ import annotations
 

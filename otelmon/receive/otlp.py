@@ -1,4 +1,4 @@
-"""OTLP trace requests: decode, check span by span, split for the bus, and read as spans."""
+"""OTLP requests of traces and of logs: decode, check item by item, split for the bus, and read in our words."""
 
 from __future__ import annotations
 
@@ -10,13 +10,17 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 
 from otelmon.receive.otlp_json import PARSER_LEVELS, dump_json, parse_json
 from otelmon.receive.pack import Packed, header, messages
-from otelmon.receive.spans import spans
+from otelmon.receive.shapes import LOGS, TRACES, Shape
+from otelmon.receive.spans import log_records, spans
 from otelmon.receive.tally import Tally
 from otelmon.receive.wire import salvage
 from otelmon.vocabulary.config import ReceiveConfig
 from otelmon.vocabulary.errors import InputError, Problem
 
-__all__ = ["JSON", "PROTOBUF", "Packed", "Parsed", "check_request", "dump_json", "messages", "parse", "read", "spans"]
+__all__ = [
+    "JSON", "LOGS", "PROTOBUF", "TRACES", "Packed", "Parsed", "Shape", "check_request", "dump_json", "log_records",
+    "messages", "parse", "read", "spans",
+]  # fmt: skip
 
 PROTOBUF = "application/x-protobuf"
 JSON = "application/json"
@@ -29,8 +33,8 @@ _NO_TRACE, _NO_SPAN = bytes(16), bytes(8)
 
 
 class Parsed(msgspec.Struct, frozen=True):
-    """A request with the spans that may be kept. `received` counts all spans that came, `rejected`
-    the refused ones by reason, `repaired` the places where text was not Unicode; `message` tells
+    """A request with the items (spans, log records) that may be kept. `received` counts all that came, `rejected`
+    the refused ones by reason, `filtered` those left out by reason, `repaired` the places where text was not Unicode; `message` tells
     the sender. `encoded` is the body when it is the wire form of `request`."""
 
     request: Any
@@ -39,19 +43,20 @@ class Parsed(msgspec.Struct, frozen=True):
     repaired: int
     message: str
     encoded: bytes | None
+    filtered: dict[str, int] = {}
 
 
-def read(body: bytes, content_type: str, limits: ReceiveConfig) -> Parsed:
-    """Decode and check one request. Never loses a good span for a bad neighbour.
+def read(body: bytes, content_type: str, limits: ReceiveConfig, shape: Shape = TRACES) -> Parsed:
+    """Decode and check one request. Never loses a good item for a bad neighbour.
 
     Raises InputError with a reason of tally.REQUEST_REASONS when nothing of it can be read.
     """
-    tally = Tally(max(MIN_SPANS, limits.max_request_bytes // SPAN_BYTES))
-    request, encoded = _decode(body, content_type, limits, tally)
-    kept = _check(request, limits, tally, 0 if encoded is None else len(encoded))
+    tally = Tally(max(MIN_SPANS, limits.max_request_bytes // SPAN_BYTES), shape.noun)
+    request, encoded = _decode(body, content_type, limits, tally, shape)
+    kept = _check(request, limits, tally, 0 if encoded is None else len(encoded), shape)
     if kept != tally.received:
         encoded = None
-    return Parsed(request, tally.received, tally.rejected, tally.repaired, tally.message, encoded)
+    return Parsed(request, tally.received, tally.rejected, tally.repaired, tally.message, encoded, tally.filtered)
 
 
 def parse(body: bytes, content_type: str, limits: ReceiveConfig) -> ExportTraceServiceRequest:
@@ -65,25 +70,25 @@ def check_request(
 ) -> tuple[ExportTraceServiceRequest, dict[str, int], str]:
     """(the request with bad spans taken out in place, {reason: count}, message for the sender)."""
     tally = Tally()
-    _check(request, limits, tally, 0)
+    _check(request, limits, tally, 0, TRACES)
     return request, tally.rejected, tally.message
 
 
 def _decode(
-    body: bytes, content_type: str, limits: ReceiveConfig, tally: Tally
-) -> tuple[ExportTraceServiceRequest, bytes | None]:
+    body: bytes, content_type: str, limits: ReceiveConfig, tally: Tally, shape: Shape
+) -> tuple[Any, bytes | None]:
     if len(body) > limits.max_request_bytes:
         wrong = f"{len(body)} bytes"
         raise InputError("too_large", Problem("body", wrong, f"at most {limits.max_request_bytes} bytes", "send less"))
     kind = content_type.split(";", 1)[0].strip().lower()
     if kind == JSON:
-        return parse_json(body, _max_depth(limits) or PARSER_LEVELS, tally), None
+        return parse_json(body, _max_depth(limits) or PARSER_LEVELS, tally, shape), None
     if kind != PROTOBUF:
         raise InputError("unsupported_type", Problem("content-type", repr(content_type[:80]), f"{PROTOBUF} or {JSON}"))
     try:
-        return ExportTraceServiceRequest.FromString(body), body
+        return shape.request.FromString(body), body
     except DecodeError:
-        return salvage(body, tally), None
+        return salvage(body, tally, shape), None
 
 
 def _max_depth(limits: ReceiveConfig) -> int:
@@ -91,25 +96,26 @@ def _max_depth(limits: ReceiveConfig) -> int:
     return limits.max_depth if limits.max_depth < PROTOBUF_DEPTH else 0
 
 
-def _check(request: ExportTraceServiceRequest, limits: ReceiveConfig, tally: Tally, size: int) -> int:
-    """Take bad spans out of the request; returns how many are left. `size` is the wire size, 0 when unknown."""
+def _check(request: Any, limits: ReceiveConfig, tally: Tally, size: int, shape: Shape) -> int:
+    """Take bad items out of the request; returns how many are left. `size` is the wire size, 0 when unknown."""
     small = 0 < size <= limits.message_bytes // 2
     fits = 0 < size <= limits.max_span_bytes
     max_depth = _max_depth(limits)
     kept = 0
-    tally.expect(sum(len(scope.spans) for resource in request.resource_spans for scope in resource.scope_spans))
-    for r, resource_spans in enumerate(request.resource_spans):
-        for s, scope_spans in enumerate(resource_spans.scope_spans):
-            where = f"resourceSpans[{r}].scopeSpans[{s}]"
-            found = scope_spans.spans
+    tally.expect(sum(len(items) for _, _, items in shape.groups(request)))
+    bad_items = _bad_spans if shape is TRACES else _bad_records
+    for r, resource in enumerate(getattr(request, shape.resources)):
+        for s, scope in enumerate(getattr(resource, shape.scopes)):
+            where = shape.where(r, s)
+            found = getattr(scope, shape.items)
             tally.received += len(found)
-            too_large = None if small else _too_large(resource_spans, scope_spans, limits)
+            too_large = None if small else _too_large(resource, scope, limits)
             if too_large:
                 tally.reject("resource_too_large", f"{where}: {too_large}", len(found))
                 del found[:]
                 continue
-            fit = fits or scope_spans.ByteSize() <= limits.max_span_bytes
-            bad = _bad_spans(found, where, tally, 0 if fit else limits.max_span_bytes, max_depth)
+            fit = fits or scope.ByteSize() <= limits.max_span_bytes
+            bad = bad_items(found, where, tally, 0 if fit else limits.max_span_bytes, max_depth)
             if bad:
                 good = [span for n, span in enumerate(found) if n not in bad]
                 del found[:]
@@ -118,9 +124,9 @@ def _check(request: ExportTraceServiceRequest, limits: ReceiveConfig, tally: Tal
     return kept
 
 
-def _too_large(resource_spans: Any, scope_spans: Any, limits: ReceiveConfig) -> str:
-    """A resource goes into every message its spans go into: one that fills half a message would multiply."""
-    size = len(header(resource_spans)) + len(header(scope_spans))
+def _too_large(resource: Any, scope: Any, limits: ReceiveConfig) -> str:
+    """A resource goes into every message its items go into: one that fills half a message would multiply."""
+    size = len(header(resource)) + len(header(scope))
     limit = limits.message_bytes // 2
     return f"resource and scope take {size} bytes, at most {limit} are kept" if size > limit else ""
 
@@ -149,14 +155,43 @@ def _bad_spans(found: Any, where: str, tally: Tally, max_bytes: int, max_depth: 
     return bad
 
 
+def _bad_records(found: Any, where: str, tally: Tally, max_bytes: int, max_depth: int) -> set[int]:
+    """Positions of the log records that can not be kept, or that name no span."""
+    bad = set()
+    for n, record in enumerate(found):
+        trace_id, span_id = record.trace_id, record.span_id
+        reason = ""
+        if trace_id in (b"", _NO_TRACE) or span_id in (b"", _NO_SPAN):
+            tally.leave_out("no_trace_context")
+        elif len(trace_id) != 16:
+            reason, what = "invalid_trace_id", f"trace id {_shown(trace_id)}; expected 16 bytes or none"
+        elif len(span_id) != 8:
+            reason, what = "invalid_span_id", f"span id {_shown(span_id)}; expected 8 bytes or none"
+        elif record.time_unix_nano >= _MAX_TIME or record.observed_time_unix_nano >= _MAX_TIME:
+            reason, what = "invalid_time", "a time beyond the year 2262; expected nanoseconds since 1970"
+        elif max_bytes and record.ByteSize() > max_bytes:
+            reason, what = "span_too_large", f"{record.ByteSize()} bytes, at most {max_bytes} are kept"
+        elif max_depth and _depth(record, max_depth) > max_depth:
+            reason, what = "too_deep", f"a value is nested deeper than {max_depth} levels"
+        else:
+            continue
+        bad.add(n)
+        if reason:
+            tally.reject(reason, f"{where}.logRecords[{n}]: {what}")
+    return bad
+
+
 def _shown(identifier: bytes) -> str:
     return identifier[:20].hex() or "missing"
 
 
-def _depth(span: Any, limit: int) -> int:
-    """Deepest nesting of the span's attribute values, looked at no further than one beyond the limit."""
-    level = [pair.value for pair in span.attributes]
-    level += [pair.value for event in span.events for pair in event.attributes]
+def _depth(item: Any, limit: int) -> int:
+    """Deepest nesting of the values of a span or log record, looked at no further than one beyond the limit."""
+    level = [pair.value for pair in item.attributes]
+    if hasattr(item, "body"):
+        level.append(item.body)
+    else:
+        level += [pair.value for event in item.events for pair in event.attributes]
     depth = 0
     while depth <= limit:
         level = [v for v in level if v.WhichOneof("value") in ("array_value", "kvlist_value")]

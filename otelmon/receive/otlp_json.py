@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import msgspec
 from google.protobuf import json_format
-from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from opentelemetry.proto.logs.v1.logs_pb2 import SeverityNumber
 from opentelemetry.proto.trace.v1.trace_pb2 import Span as SpanMessage
 from opentelemetry.proto.trace.v1.trace_pb2 import Status as StatusMessage
 
@@ -18,6 +18,8 @@ from otelmon.receive.otlp_shapes import (
     Event,
     KeyValue,
     Link,
+    LogRecord,
+    LogsRequest,
     Number,
     Request,
     Resource,
@@ -26,16 +28,26 @@ from otelmon.receive.otlp_shapes import (
     ScopeSpans,
     Span,
 )
+from otelmon.receive.shapes import LOGS, TRACES, Shape
 from otelmon.receive.tally import Tally
 from otelmon.vocabulary.errors import InputError, Problem
 
 PARSER_LEVELS = 100  # nested messages that protobuf parsers accept, below the request
-_IN_RESOURCE, _IN_SPAN, _IN_EVENT = 4, 5, 6  # level of an attribute's value: request > resource > attribute > value
+_IN_RESOURCE, _IN_RECORD, _IN_SPAN, _IN_EVENT = (
+    4,
+    4,
+    5,
+    6,
+)  # level of an attribute's value: request > resource > attribute > value
 T = TypeVar("T")
 
 
-_request = msgspec.json.Decoder(Request)
+_requests: dict[str, msgspec.json.Decoder[Any]] = {
+    "traces": msgspec.json.Decoder(Request),
+    "logs": msgspec.json.Decoder(LogsRequest),
+}
 _span = msgspec.json.Decoder(Span)
+_record = msgspec.json.Decoder(LogRecord)
 _scope = msgspec.json.Decoder(Scope | None)
 _resource = msgspec.json.Decoder(Resource | None)
 
@@ -48,27 +60,29 @@ class _BadSpanError(Exception):
         self.reason = reason
 
 
-def parse_json(body: bytes, max_depth: int, tally: Tally) -> ExportTraceServiceRequest:
+def parse_json(body: bytes, max_depth: int, tally: Tally, shape: Shape = TRACES) -> Any:
     """The request message of an OTLP/JSON body.
 
-    Spans that can not be carried are left out and counted in `tally`; so are values nested deeper than
+    Items that can not be carried are left out and counted in `tally`; so are values nested deeper than
     `max_depth`, or than protobuf can carry. Raises InputError
     (`invalid_json`, `too_deep`, `too_large`) when the body as a whole is not such a request.
     """
     try:
-        document = _tolerant(_request, body, tally)
+        document = _tolerant(_requests[shape.signal], body, tally)
     except msgspec.ValidationError as error:
-        raise InputError("invalid_json", Problem("body", str(error), "an OTLP/JSON trace request")) from None
+        raise InputError(
+            "invalid_json", Problem("body", str(error), f"an OTLP/JSON request of {shape.signal}")
+        ) from None
     except msgspec.DecodeError as error:
         raise InputError("invalid_json", Problem(f"body{position(body, error)}", text_of(error), "JSON")) from None
     except RecursionError:
         raise InputError("too_deep", Problem("body", "JSON nested too deep to read")) from None
     groups = (scope for resource in document.resource_spans or () for scope in resource.scope_spans or ())
     tally.expect(sum(len(scope.spans or ()) for scope in groups))
-    request = ExportTraceServiceRequest()
-    builder = _Builder(max_depth, tally)
-    for r, resource_spans in enumerate(document.resource_spans or ()):
-        builder.resource_spans(request.resource_spans.add(), resource_spans, f"resourceSpans[{r}]")
+    request = shape.request()
+    builder = _Builder(max_depth, tally, shape)
+    for r, group in enumerate(document.resource_spans or ()):
+        builder.resource_group(getattr(request, shape.resources).add(), group, r)
     return request
 
 
@@ -128,11 +142,12 @@ def repair_text(body: bytes) -> tuple[bytes, int]:
 class _Builder:
     """Fills protobuf messages from the decoded structs."""
 
-    def __init__(self, max_depth: int, tally: Tally) -> None:
+    def __init__(self, max_depth: int, tally: Tally, shape: Shape) -> None:
         self._max_depth = max_depth
         self._tally = tally
+        self._shape = shape
 
-    def resource_spans(self, target: Any, source: ResourceSpans, where: str) -> None:
+    def resource_group(self, target: Any, source: ResourceSpans, r: int) -> None:
         target.schema_url = source.schema_url or ""
         try:
             resource = _tolerant(_resource, source.resource, self._tally)
@@ -140,16 +155,19 @@ class _Builder:
                 self._attributes(target.resource.attributes, resource.attributes, _IN_RESOURCE)
                 target.resource.dropped_attributes_count = _number(resource.dropped_attributes_count, 32)
         except (_BadSpanError, msgspec.DecodeError, RecursionError) as error:
-            self._reject_all([s for g in source.scope_spans or () for s in g.spans or ()], f"{where}.resource: {error}")
+            self._reject_all(
+                [s for g in source.scope_spans or () for s in g.spans or ()],
+                f"{self._shape.where(r)}.resource: {error}",
+            )
             return
-        for s, scope_spans in enumerate(source.scope_spans or ()):
-            self._scope_spans(target.scope_spans.add(), scope_spans, f"{where}.scopeSpans[{s}]")
+        for s, group in enumerate(source.scope_spans or ()):
+            self._scope_group(getattr(target, self._shape.scopes).add(), group, r, s)
 
     def _reject_all(self, spans: list[msgspec.Raw], example: str) -> None:
         self._tally.received += len(spans)
         self._tally.reject("invalid_resource", example, len(spans))
 
-    def _scope_spans(self, target: Any, source: ScopeSpans, where: str) -> None:
+    def _scope_group(self, target: Any, source: ScopeSpans, r: int, s: int) -> None:
         target.schema_url = source.schema_url or ""
         raw_spans = source.spans or []
         try:
@@ -159,17 +177,20 @@ class _Builder:
                 self._attributes(target.scope.attributes, scope.attributes, _IN_SPAN)
                 target.scope.dropped_attributes_count = _number(scope.dropped_attributes_count, 32)
         except (_BadSpanError, msgspec.DecodeError, RecursionError) as error:
-            self._reject_all(raw_spans, f"{where}.scope: {error}")
+            self._reject_all(raw_spans, f"{self._shape.where(r, s)}.scope: {error}")
             return
         for n, raw in enumerate(raw_spans):
-            self._checked_span(target.spans, raw, f"{where}.spans[{n}]")
+            self._checked(getattr(target, self._shape.items), raw, self._shape.where(r, s, n))
 
-    def _checked_span(self, spans: Any, raw: msgspec.Raw, where: str) -> None:
-        message = SpanMessage()
+    def _checked(self, items: Any, raw: msgspec.Raw, where: str) -> None:
+        message = self._shape.item()
         reason = "invalid_value"
         try:
-            self._span(message, _tolerant(_span, raw, self._tally))
-            spans.append(message)
+            if self._shape is LOGS:
+                self._log_record(message, _tolerant(_record, raw, self._tally))
+            else:
+                self._span(message, _tolerant(_span, raw, self._tally))
+            items.append(message)
             return
         except _BadSpanError as error:
             reason, what = error.reason, str(error)
@@ -200,6 +221,19 @@ class _Builder:
         if source.status:
             target.status.message = source.status.message or ""
             target.status.code = _enum(source.status.code, StatusMessage.StatusCode)
+
+    def _log_record(self, target: Any, source: LogRecord) -> None:
+        target.trace_id = _id(source.trace_id, 16, "invalid_trace_id", "traceId")
+        target.span_id = _id(source.span_id, 8, "invalid_span_id", "spanId")
+        target.event_name, target.severity_text = source.event_name or "", source.severity_text or ""
+        target.severity_number = _enum(source.severity_number, SeverityNumber)
+        target.flags = _number(source.flags, 32)
+        target.time_unix_nano = _number(source.time_unix_nano, 64)
+        target.observed_time_unix_nano = _number(source.observed_time_unix_nano, 64)
+        if source.body is not None:
+            self._value(target.body, source.body, 0, _IN_RECORD)
+        self._attributes(target.attributes, source.attributes, _IN_SPAN)
+        target.dropped_attributes_count = _number(source.dropped_attributes_count, 32)
 
     def _event(self, target: Any, source: Event) -> None:
         target.time_unix_nano, target.name = _number(source.time_unix_nano, 64), source.name or ""
@@ -308,18 +342,22 @@ def _enum(value: Number, kind: Any) -> int:
     return _number(value, 31)
 
 
-def dump_json(request: ExportTraceServiceRequest) -> dict[str, Any]:
+def dump_json(request: Any) -> dict[str, Any]:
     """The request as OTLP/JSON: hex ids, enums as numbers, 64-bit integers as strings. For export and replay."""
     document: dict[str, Any] = json_format.MessageToDict(request, use_integers_for_enums=True)
-    for resource_spans in document.get("resourceSpans", ()):
-        for scope_spans in resource_spans.get("scopeSpans", ()):
-            for span in scope_spans.get("spans", ()):
-                _hex_ids(span)
+    for resources, scopes, items in (
+        ("resourceSpans", "scopeSpans", "spans"),
+        ("resourceLogs", "scopeLogs", "logRecords"),
+    ):
+        for resource in document.get(resources, ()):
+            for scope in resource.get(scopes, ()):
+                for item in scope.get(items, ()):
+                    _hex_ids(item)
     return document
 
 
-def _hex_ids(span: dict[str, Any]) -> None:
-    for holder in (span, *span.get("links", ())):
+def _hex_ids(item: dict[str, Any]) -> None:
+    for holder in (item, *item.get("links", ())):
         for field in ("traceId", "spanId", "parentSpanId"):
             if field in holder:
                 holder[field] = base64.b64decode(holder[field]).hex()

@@ -1,6 +1,6 @@
 """The documents of OTLP/JSON as types, lenient where senders differ: null is absent, unknown fields are ignored.
 
-Spans, scopes and resources are kept raw, so that a broken one is found alone.
+Spans, log records, scopes and resources are kept raw, so that a broken one is found alone.
 """
 
 from __future__ import annotations
@@ -100,6 +100,38 @@ class ResourceSpans(Camel):
     resource: msgspec.Raw = msgspec.Raw(b"null")
     scope_spans: list[ScopeSpans] | None = None
     schema_url: str | None = None
+
+
+class LogRecord(Camel):
+    time_unix_nano: Number = None
+    observed_time_unix_nano: Number = None
+    severity_number: Number = None
+    severity_text: str | None = None
+    body: AnyValue | None = None
+    attributes: list[KeyValue] | None = None
+    dropped_attributes_count: Number = None
+    flags: Number = None
+    trace_id: str | None = None
+    span_id: str | None = None
+    event_name: str | None = None
+
+
+class ScopeLogs(Camel):
+    scope: msgspec.Raw = msgspec.Raw(b"null")
+    spans: list[msgspec.Raw] | None = msgspec.field(default=None, name="logRecords")
+    schema_url: str | None = None
+
+
+class ResourceLogs(Camel):
+    resource: msgspec.Raw = msgspec.Raw(b"null")
+    scope_spans: list[ScopeLogs] | None = msgspec.field(default=None, name="scopeLogs")
+    schema_url: str | None = None
+
+
+class LogsRequest(Camel):
+    """As Request; its fields have the names that the reader of both knows."""
+
+    resource_spans: list[ResourceLogs] | None = msgspec.field(default=None, name="resourceLogs")
 
 
 class Request(Camel):

@@ -1,4 +1,5 @@
-"""Splitting a request into messages for the spans topic: all spans of a trace in its partition, many traces a message."""
+"""Splitting a request into messages for the spans topic: all items (spans, log records) of a trace in its partition,
+many traces a message."""
 
 from __future__ import annotations
 
@@ -6,9 +7,8 @@ from collections.abc import Callable
 from typing import Any
 
 import msgspec
-from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
-from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans
 
+from otelmon.receive.shapes import TRACES, Shape
 from otelmon.receive.wire import framed, varint
 
 PartitionOf = Callable[[str], int]
@@ -16,13 +16,15 @@ _FRAME = 12  # tag and length around a resource or a scope, at most, twice
 
 
 class Packed(msgspec.Struct, frozen=True):
-    """One message: an ExportTraceServiceRequest in protobuf. `key` is a trace id in it (32 hex
-    characters); every trace in it belongs to `partition`."""
+    """One message: an ExportTraceServiceRequest in protobuf, or an ExportLogsServiceRequest when `signal`
+    says so. `key` is a trace id in it (32 hex characters); every trace in it belongs to `partition`;
+    `spans` is the number of its spans or log records."""
 
     partition: int
     key: str
     value: bytes
     spans: int
+    signal: str = "traces"
 
 
 class _Open:
@@ -61,7 +63,11 @@ class _Open:
 
 
 def messages(
-    request: ExportTraceServiceRequest, partition_of: PartitionOf, target_bytes: int, encoded: bytes | None = None
+    request: Any,
+    partition_of: PartitionOf,
+    target_bytes: int,
+    encoded: bytes | None = None,
+    shape: Shape = TRACES,
 ) -> list[Packed]:
     """The messages of a checked request, none larger than `target_bytes` unless a single span is.
 
@@ -70,35 +76,34 @@ def messages(
     """
     partitions: dict[bytes, int] = {}
     count = 0
-    for resource_spans in request.resource_spans:
-        for scope_spans in resource_spans.scope_spans:
-            count += len(scope_spans.spans)
-            for trace_id in {span.trace_id for span in scope_spans.spans}:
-                if trace_id not in partitions:
-                    partitions[trace_id] = partition_of(trace_id.hex())
+    for _, _, items in shape.groups(request):
+        count += len(items)
+        for trace_id in {item.trace_id for item in items}:
+            if trace_id not in partitions:
+                partitions[trace_id] = partition_of(trace_id.hex())
     if not count:
         return []
     if len(set(partitions.values())) == 1:
         value = request.SerializeToString() if encoded is None else encoded
         if len(value) <= target_bytes:
             trace_id, partition = next(iter(partitions.items()))
-            return [Packed(partition, trace_id.hex(), value, count)]
-    return _split(request, partitions, target_bytes)
+            return [Packed(partition, trace_id.hex(), value, count, shape.signal)]
+    return _split(request, partitions, target_bytes, shape)
 
 
-def _split(request: ExportTraceServiceRequest, partitions: dict[bytes, int], target_bytes: int) -> list[Packed]:
+def _split(request: Any, partitions: dict[bytes, int], target_bytes: int, shape: Shape) -> list[Packed]:
     done: list[Packed] = []
     opened: dict[int, _Open] = {}
 
     def close(partition: int) -> None:
         message = opened.pop(partition)
-        done.append(Packed(partition, message.key, message.value(), message.spans))
+        done.append(Packed(partition, message.key, message.value(), message.spans, shape.signal))
 
-    for r, resource_spans in enumerate(request.resource_spans):
-        resource = header(resource_spans)
-        for s, scope_spans in enumerate(resource_spans.scope_spans):
-            scope, at = header(scope_spans), (r, s)
-            for span in scope_spans.spans:
+    for r, resource_group in enumerate(getattr(request, shape.resources)):
+        resource = header(resource_group)
+        for s, scope_group in enumerate(getattr(resource_group, shape.scopes)):
+            scope, at = header(scope_group), (r, s)
+            for span in getattr(scope_group, shape.items):
                 partition = partitions[span.trace_id]
                 piece = _piece(span)
                 message = opened.get(partition)
@@ -119,11 +124,8 @@ def _piece(span: Any) -> bytes:
 
 
 def header(message: Any) -> bytes:
-    """The wire form of a ResourceSpans or ScopeSpans without what it holds."""
-    own: Any = (
-        ResourceSpans(resource=message.resource, schema_url=message.schema_url)
-        if isinstance(message, ResourceSpans)
-        else ScopeSpans(scope=message.scope, schema_url=message.schema_url)
-    )
+    """The wire form of a resource or scope group without what it holds."""
+    what = "resource" if "resource" in message.DESCRIPTOR.fields_by_name else "scope"
+    own: Any = type(message)(schema_url=message.schema_url, **{what: getattr(message, what)})
     encoded: bytes = own.SerializeToString()
     return encoded

@@ -10,7 +10,7 @@ import msgspec
 
 from otelmon.receive import otlp
 from otelmon.receive.pack import Packed, PartitionOf
-from otelmon.receive.signals import NOT_STORED, Signal, count
+from otelmon.receive.signals import METRICS_NOT_STORED, Signal, count
 from otelmon.vocabulary.config import ReceiveConfig
 from otelmon.vocabulary.errors import InputError, UnreachableError
 
@@ -24,13 +24,14 @@ TOO_MANY = "too many requests at once, send the same again"
 
 
 class Intake(msgspec.Struct, frozen=True, kw_only=True):
-    """The account of one request. `received` = published + sum(`rejected`), in spans, log records or
-    data points. `refused` is the reason a whole request was not taken ("busy": the sender comes back),
+    """The account of one request. `received` = published + sum(`rejected`) + sum(`filtered`), in spans, log
+    records or data points; filtered are log records that say nothing of any span. `refused` is the reason a whole request was not taken ("busy": the sender comes back),
     else "". `body_bytes` is the size after decompression, `repaired` counts texts that were not Unicode."""
 
     signal: Signal
     received: int = 0
     rejected: dict[str, int] = {}
+    filtered: dict[str, int] = {}
     refused: str = ""
     body_bytes: int = 0
     repaired: int = 0
@@ -59,7 +60,7 @@ class Receiver:
     `publish(messages, received_unix_nano)` returns when they are durable and raises UnreachableError
     or OSError when they can not be kept now. `now()` is nanoseconds since the epoch, read once a
     request. `on_account` is called for every request, after publishing and before the answer.
-    `redact` takes and gives an ExportTraceServiceRequest; nothing is published that has not passed it.
+    `redact` takes and gives an ExportTraceServiceRequest or ExportLogsServiceRequest; nothing is published that has not passed it.
     """
 
     def __init__(
@@ -112,24 +113,27 @@ class Receiver:
             return  # no span was taken: the answer stands, and the account of spans stays right
 
     def _take(self, body: bytes, content_type: str, signal: Signal, received_at: int) -> tuple[Answer, Intake]:
-        if signal != "traces":
-            number = count(body, content_type, signal)
+        if signal == "metrics":
+            number = count(body, content_type)
             rejected = {"unsupported_signal": number} if number else {}
-            answer = Answer(outcome="accepted", signal=signal, rejected=number, message=NOT_STORED[signal])
+            answer = Answer(outcome="accepted", signal=signal, rejected=number, message=METRICS_NOT_STORED)
             intake = Intake(signal=signal, received=number, rejected=rejected, observed_unix_nano=received_at)
             return answer, intake
-        parsed = otlp.read(body, content_type, self.config)
+        shape = otlp.LOGS if signal == "logs" else otlp.TRACES
+        parsed = otlp.read(body, content_type, self.config, shape)
         request, encoded = parsed.request, parsed.encoded
         if self._redact:
             request, encoded = self._redact(request), None
-        messages = otlp.messages(request, self._partition_of, self.config.message_bytes, encoded)
+        messages = otlp.messages(request, self._partition_of, self.config.message_bytes, encoded, shape)
         if messages:
             self._publish(messages, received_at)
-        answer = Answer(outcome="accepted", rejected=sum(parsed.rejected.values()), message=parsed.message)
+        number = sum(parsed.rejected.values())
+        answer = Answer(outcome="accepted", signal=signal, rejected=number, message=parsed.message)
         intake = Intake(
             signal=signal,
             received=parsed.received,
             rejected=parsed.rejected,
+            filtered=parsed.filtered,
             body_bytes=len(body),
             repaired=parsed.repaired,
             observed_unix_nano=received_at,

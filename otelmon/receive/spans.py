@@ -1,4 +1,4 @@
-"""From the protobuf message to spans in our words, with a digest of each span's content."""
+"""From the protobuf message to spans and log records in our words, with a digest of each one's content."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
-from otelmon.vocabulary.span import Attributes, Scope, Span, SpanEvent, Value
+from otelmon.vocabulary.span import Attributes, LogRecord, Scope, Span, SpanEvent, Value
 
 _NO_PARENT = bytes(8)
 _encoder = msgspec.msgpack.Encoder(order="deterministic")
@@ -29,6 +29,27 @@ def spans(request: ExportTraceServiceRequest, received_unix_nano: int) -> Iterat
             scope = Scope(scope_spans.scope.name, scope_spans.scope.version, scope_spans.schema_url)
             for message in scope_spans.spans:
                 yield _span(message, resource, resource_hash, scope, received_unix_nano)
+
+
+def log_records(request: Any, received_unix_nano: int) -> Iterator[LogRecord]:
+    """Every log record of a checked ExportLogsServiceRequest, in its order; digests as for spans."""
+    for group in request.resource_logs:
+        resource = attributes(group.resource.attributes)
+        resource_hash = _hash(resource)
+        for scope_logs in group.scope_logs:
+            scope = Scope(scope_logs.scope.name, scope_logs.scope.version, scope_logs.schema_url)
+            for message in scope_logs.log_records:
+                content = (
+                    message.trace_id.hex(),
+                    message.span_id.hex(),
+                    message.event_name,
+                    message.time_unix_nano or message.observed_time_unix_nano,
+                    value_of(message.body),
+                    attributes(message.attributes),
+                )
+                dropped = message.dropped_attributes_count
+                digest = _hash((content, dropped, resource_hash, scope)).hex()
+                yield LogRecord(*content, resource, scope, received_unix_nano, digest, dropped)
 
 
 def _span(message: Any, resource: Attributes, resource_hash: bytes, scope: Scope, received_unix_nano: int) -> Span:

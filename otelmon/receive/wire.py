@@ -7,13 +7,13 @@ from collections.abc import Iterator
 from typing import Any
 
 from google.protobuf.message import DecodeError
-from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
+from otelmon.receive.shapes import TRACES, Shape
 from otelmon.receive.tally import Tally
 from otelmon.vocabulary.errors import InputError, Problem
 
 VARINT, FIXED64, LENGTH, FIXED32 = 0, 1, 2, 5
-CHILDREN = 2  # ResourceSpans.scope_spans and ScopeSpans.spans share this number
+CHILDREN = 2  # ResourceSpans.scope_spans and ScopeSpans.spans share this number, and so do those of logs
 STRING, MESSAGE = 9, 11  # google.protobuf.FieldDescriptor.TYPE_*
 MAX_LEVELS = 100
 
@@ -94,7 +94,7 @@ def repair_utf8(data: bytes, descriptor: Any, level: int = 0) -> tuple[bytes, in
 
 
 def _split(data: bytes) -> tuple[bytes, list[bytes]]:
-    """What a ResourceSpans or ScopeSpans says of itself, and its children's bytes."""
+    """What a resource or scope group says of itself, and its children's bytes."""
     own, children = bytearray(), []
     for number, kind, value in fields(data):
         if number == CHILDREN and kind == LENGTH:
@@ -104,64 +104,64 @@ def _split(data: bytes) -> tuple[bytes, list[bytes]]:
     return bytes(own), children
 
 
-def salvage(body: bytes, tally: Tally) -> ExportTraceServiceRequest:
+def salvage(body: bytes, tally: Tally, shape: Shape = TRACES) -> Any:
     """What can be read of a body that the parser refused.
 
     Spans that stay unreadable are counted in `tally`. Raises InputError (`invalid_protobuf`) when
     the frame around the spans is broken: then nothing tells where a span begins.
     """
-    request = ExportTraceServiceRequest()
+    request = shape.request()
     try:
         for r, (number, kind, value) in enumerate(fields(body)):
             if number == 1 and kind == LENGTH:
-                _salvage_resource(request, value, f"resourceSpans[{r}]", tally)
+                _salvage_resource(request, value, r, tally, shape)
     except WireError as error:
-        expected = "an ExportTraceServiceRequest in protobuf"
+        expected = f"an {shape.request.DESCRIPTOR.name} in protobuf"
         raise InputError("invalid_protobuf", Problem("body", str(error), expected)) from None
     return request
 
 
-def _salvage_resource(request: Any, data: bytes, where: str, tally: Tally) -> None:
+def _salvage_resource(request: Any, data: bytes, r: int, tally: Tally, shape: Shape) -> None:
     own, groups = _split(data)
     split = [_split(group) for group in groups]
     tally.expect(sum(len(spans) for _, spans in split))
     try:
-        resource = _read(framed(1, own), tally).resource_spans[0]
-        scopes = [_read(framed(1, framed(2, own)), tally).resource_spans[0].scope_spans[0] for own, _ in split]
+        resource = getattr(_read(framed(1, own), tally, shape), shape.resources)[0]
+        scopes = [shape.groups(_read(framed(1, framed(2, own)), tally, shape))[0][1] for own, _ in split]
     except DecodeError as error:
         count = sum(len(spans) for _, spans in split)
         tally.received += count
-        tally.reject("invalid_resource", f"{where}: {error}", count)
+        tally.reject("invalid_resource", f"{shape.where(r)}: {error}", count)
         return
-    target = request.resource_spans.add()
+    target = getattr(request, shape.resources).add()
     target.CopyFrom(resource)
     for s, (scope, (_, spans)) in enumerate(zip(scopes, split, strict=True)):
-        kept = target.scope_spans.add()
+        kept = getattr(target, shape.scopes).add()
         kept.CopyFrom(scope)
         for n, span in enumerate(spans):
-            _salvage_span(kept, span, f"{where}.scopeSpans[{s}].spans[{n}]", tally)
+            _salvage_item(getattr(kept, shape.items), span, shape.where(r, s, n), tally, shape)
 
 
-def _salvage_span(target: Any, data: bytes, where: str, tally: Tally) -> None:
+def _salvage_item(target: Any, data: bytes, where: str, tally: Tally, shape: Shape) -> None:
     try:
-        request = _read(framed(1, framed(2, framed(2, data))), tally)
-        target.spans.append(request.resource_spans[0].scope_spans[0].spans[0])
+        request = _read(framed(1, framed(2, framed(2, data))), tally, shape)
+        target.append(shape.groups(request)[0][2][0])
     except DecodeError as error:
         tally.received += 1
         tally.reject("too_deep" if "MaxDepth" in str(error) else "invalid_span", f"{where}: {error}")
 
 
-def _read(body: bytes, tally: Tally) -> Any:
+def _read(body: bytes, tally: Tally, shape: Shape) -> Any:
     """A request that holds one part only, at its own depth, so that what is kept can be read again downstream."""
     try:
-        return ExportTraceServiceRequest.FromString(body)
+        return shape.request.FromString(body)
     except DecodeError as error:
         try:
-            repaired, places = repair_utf8(body, ExportTraceServiceRequest.DESCRIPTOR)
+            repaired, places = repair_utf8(body, shape.request.DESCRIPTOR)
         except WireError:
             raise error from None
         if not places:
             raise
-        message = ExportTraceServiceRequest.FromString(repaired)
+        message = shape.request.FromString(repaired)
         tally.repaired += places
         return message

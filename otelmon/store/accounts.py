@@ -1,6 +1,6 @@
 """Conservation: what came in, and what became of every span, kept durably with the rows.
 
-The unit on the spans topic is a span (a message that can not be read counts as one); on the records
+The unit on the spans topic is a span or a log record (a message that can not be read counts as one); on the records
 topic it is a message. Per topic and partition, over all offsets below `next_offset`:
 
     received = stored + duplicate + filtered + dead_lettered + rejected, summed over its reasons
@@ -122,9 +122,11 @@ def conservation(connection: DuckDBPyConnection, ends: Mapping[Place, int] | Non
     rows = connection.execute("SELECT topic, partition, first_offset, next_offset FROM offsets").fetchall()
     for topic, partition, first, following in sorted(rows):
         counts = ledger.counts.get((topic, partition), Counter())
-        plain = {kind: amount for (kind, _), amount in counts.items() if kind != "rejected"}
+        plain: Counter[str] = Counter()
+        for (kind, _), amount in counts.items():
+            plain[kind] += amount
+        del plain["rejected"]
         rejected = {reason: amount for (kind, reason), amount in counts.items() if kind == "rejected"}
-        plain["dead_lettered"] = sum(n for (kind, _), n in counts.items() if kind == "dead_lettered")
         end = (ends or {}).get((topic, partition))
         pending = None if end is None else max(0, end - following)
         found.append(

@@ -88,7 +88,7 @@ def write_spans(connection: DuckDBPyConnection, batch: list[SpanMessage], tally:
         fresh = _fresh_rows(item, known, tally)
         rows += fresh
         if fresh:
-            payloads.append(_payload(item))
+            payloads.append(payload_row(item.message, len(item.spans), item.encoding))
     append(connection, "payloads", payloads)
     append(connection, "spans", rows)
 
@@ -134,10 +134,10 @@ def _fresh_rows(item: SpanMessage, known: dict[tuple[str, str], set[str]], tally
     return rows
 
 
-def _payload(item: SpanMessage) -> Row:
-    message = item.message
+def payload_row(message: Delivered, items: int, encoding: str) -> Row:
+    """The row of a request as it came. `encoding`: otlp_proto or otlp_json, with _logs behind it for log records."""
     data = compress(message.value)
     return (
         message.topic, message.partition, message.offset, message.time_unix_nano,
-        len(item.spans), len(message.value), len(data), item.encoding, data,
+        items, len(message.value), len(data), encoding, data,
     )  # fmt: skip

@@ -7,10 +7,13 @@ from collections.abc import Callable, Sequence
 import msgspec
 from duckdb import DuckDBPyConnection
 
+from otelmon.assemble.stage import shape_of
 from otelmon.bus.protocol import Delivered
+from otelmon.receive import otlp
 from otelmon.store.accounts import Ledger, Place, Tally, write_reports
 from otelmon.store.database import Database
 from otelmon.store.epochs import Epochs
+from otelmon.store.log_records import LogMessage, write_log_records
 from otelmon.store.spans import SpanMessage, write_spans
 from otelmon.store.tables import append, delete
 from otelmon.store.traces import write_traces
@@ -75,6 +78,7 @@ class StoreWriter:
         for message in batch.messages:
             tally.saw(message)
         write_spans(connection, batch.spans, tally)
+        write_log_records(connection, batch.logs, tally)
         self._store_records(connection, batch, tally)
 
     def _store_records(self, connection: DuckDBPyConnection, batch: _Batch, tally: Tally) -> None:
@@ -102,7 +106,9 @@ class _Batch:
 
     def __init__(self, messages: Sequence[Delivered], limits: ReceiveConfig) -> None:
         self.messages = messages
-        self.spans = [SpanMessage(message, limits) for message in messages if message.topic == SPANS]
+        received = [(message, shape_of(message)) for message in messages if message.topic == SPANS]
+        self.spans = [SpanMessage(message, limits) for message, shape in received if shape is otlp.TRACES]
+        self.logs = [LogMessage(message, limits) for message, shape in received if shape is otlp.LOGS]
         self.records = [(message, _decode(message.value)) for message in messages if message.topic != SPANS]
 
 

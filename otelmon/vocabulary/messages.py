@@ -15,7 +15,7 @@ from otelmon.vocabulary.event import Event, Run, ToolCall, ToolDefinition
 from otelmon.vocabulary.finding import Finding
 from otelmon.vocabulary.reading import Reading
 
-SPANS = "otelmon.spans"  # OTLP ExportTraceServiceRequest, keyed by trace id
+SPANS = "otelmon.spans"  # OTLP ExportTraceServiceRequest, keyed by trace id; see SIGNAL
 READINGS = "otelmon.readings"  # ReadingBatch, keyed by conversation
 RECORDS = "otelmon.records"  # StoreRecord, keyed by owner
 MEMORY = "otelmon.memory"  # compacted: snapshots of traces by conversation and trace
@@ -23,11 +23,14 @@ LEDGER = "otelmon.ledger"  # compacted: EffectBatch by effect key and trace; als
 DEAD = "otelmon.dead"  # what could not be read, as it came, with a reason header
 TOPICS = (SPANS, READINGS, RECORDS, MEMORY, LEDGER, DEAD)
 COMPACTED = (MEMORY, LEDGER)
+SPLIT = 2  # the epoch of a trace whose spans belong to several conversations
+SIGNAL = "signal"  # header of the spans topic: b"logs" when the message is an ExportLogsServiceRequest
 
 
 class ReadingBatch(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag="readings"):
     """Readings of one trace that belong to one conversation. `conversation_id` is "trace:<id>"
-    (epoch 0) until a real id is seen (epoch 1); the owner of the old key then gets a
+    (epoch 0) until a real id is seen (epoch 1); when the trace turns out to carry several
+    conversations it is split (epoch 2) and each speaks for its own share; the owner of the old key then gets a
     Handover."""
 
     conversation_id: str
@@ -107,7 +110,7 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag="
 
 
 class TraceRecord(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag="trace"):
-    """Rows of one trace. `runs` and the keys of `calls` are complete for the trace: rows stored
+    """Rows of one trace, or of a conversation's share of a split one ("<trace id>/<hash>"). `runs` and the keys of `calls` are complete for the trace: rows stored
     earlier that are not named are removed. `calls` and `effects` hold only rows that changed since
     the last record; `messages` is complete for the trace, or empty when none of them changed;
     `not_evaluable` is complete: {run id: {rule id: reason}}."""

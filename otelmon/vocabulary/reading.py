@@ -135,6 +135,8 @@ class Reading(msgspec.Struct, frozen=True):
     (only those not sent before for this trace: see assemble/history.py).
     `trigger` names what started the run beside the conversation (workflow id, job id), `attempt`
     its attempt; `host` tells replicas apart (service.instance.id, host.name or pod).
+    `supplement`: made from a log record that names the span, not from the span itself: it has no parent
+    and no length, and adds what it says to the reading of its span.
     """
 
     trace_id: str
@@ -170,6 +172,7 @@ class Reading(msgspec.Struct, frozen=True):
     response_id: str | None = None
     scope_name: str = ""
     dropped: int = 0
+    supplement: bool = False
 
     @property
     def key(self) -> tuple[str, str, str]:

@@ -54,3 +54,23 @@ class Span(msgspec.Struct, frozen=True):
     digest: str
     dropped_attributes_count: int = 0
     dropped_events_count: int = 0
+
+
+class LogRecord(msgspec.Struct, frozen=True):
+    """One OTLP log record that names a span (opentelemetry/proto/logs/v1/logs.proto).
+
+    `time_unix_nano` is when it happened, or was observed when that is not known. `digest` is a hash of
+    its content, without the receive time: the same record sent twice has one digest.
+    """
+
+    trace_id: str
+    span_id: str
+    event_name: str
+    time_unix_nano: int
+    body: Value
+    attributes: Attributes
+    resource: Attributes
+    scope: Scope
+    received_unix_nano: int
+    digest: str
+    dropped_attributes_count: int = 0

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from otelmon.receive import files, otlp
-from otelmon.receive.files import World, read_worlds
+from otelmon.receive.files import World, read_worlds, with_logs
 from otelmon.receive.tally import REQUEST_REASONS
 from otelmon.vocabulary.errors import InputError, UserError
 from tests.receive.build import NOW, a_group, a_span, as_json, as_protobuf
@@ -131,7 +131,6 @@ def test_a_mistake_in_a_pretty_document_is_placed(read: Reader) -> None:
         (b" \n\n", "unknown_format", "is empty"),
         (b"hello", "unknown_format", "is neither JSON nor protobuf"),
         (b"[1]", "unknown_format", "is a JSON array"),
-        (b'{"resourceLogs":[{}]}', "unsupported_signal", "holds log records, which are not read yet"),
         (b'{"resourceMetrics":[{}]}', "unsupported_signal", "holds metrics, which are not read yet"),
         (b'{"resourceSpans":null}', "unknown_format", "is neither a request nor a transcript"),
         (b'{"messages":' + b"[" * 5000 + b"]" * 5000 + b"}", "too_deep", "nested too deep"),
@@ -229,16 +228,23 @@ def test_a_large_file_of_lines_is_streamed(tmp_path: Path, first: bytes) -> None
         assert file.tell() < 100_000 < path.stat().st_size
 
 
+def test_files_of_logs_belong_to_the_traces_they_are_named_after() -> None:
+    a, a_logs, b, c_logs = (Path("d") / n for n in ("a.otlp.json", "a.logs.otlp.json", "b.jsonl", "c.logs.otlp.json"))
+    elsewhere = Path("e/a.otlp.json")
+    assert with_logs([a_logs, b, c_logs, a, elsewhere]) == [(b, []), (a, [a_logs]), (elsewhere, []), (c_logs, [])]
+
+
 @pytest.mark.data
 def test_every_sample_is_read(shared: Path) -> None:
     samples = sorted((shared / "spans").glob("*.otlp.json"))
     assert samples
     for path in samples:
-        result = Read(path)
         if ".logs." in path.name:
-            assert [reason for reason, _ in result.problems] == ["unsupported_signal"], path
-            assert result.worlds == []
+            [world] = read_worlds(path)
+            assert list(otlp.log_records(world.logs, NOW)), path
+            assert (world.request, world.transcript, world.rejected) == (None, None, {})
         else:
+            result = Read(path)
             assert result.problems == [], path
             [(source, names)] = result.worlds
             assert source == ":1"
@@ -248,12 +254,14 @@ def test_every_sample_is_read(shared: Path) -> None:
 @pytest.mark.data
 def test_every_sample_is_the_same_in_protobuf(shared: Path, tmp_path: Path) -> None:
     for path in sorted((shared / "spans").glob("*.otlp.json")):
-        if ".logs." not in path.name:
-            [world] = read_worlds(path)
-            copy = tmp_path / "copy"
-            copy.write_bytes(world.request.SerializeToString())
-            [again] = read_worlds(copy)
-            assert not world.rejected
+        [world] = read_worlds(path)
+        assert not world.rejected
+        copy = tmp_path / f"copy.{'logs.' if world.logs else ''}binpb"
+        copy.write_bytes((world.logs or world.request).SerializeToString())
+        [again] = read_worlds(copy)
+        if world.logs:
+            assert list(otlp.log_records(again.logs, NOW)) == list(otlp.log_records(world.logs, NOW)), path
+        else:
             assert list(otlp.spans(again.request, NOW)) == list(otlp.spans(world.request, NOW)), path
 
 

@@ -14,7 +14,6 @@ import pytest
 from google.rpc.error_details_pb2 import ErrorInfo, RetryInfo
 from google.rpc.status_pb2 import Status
 from opentelemetry.exporter.otlp.proto.grpc.trace_exporter import OTLPSpanExporter
-from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest, ExportLogsServiceResponse
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceResponse
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
 from opentelemetry.sdk.trace import TracerProvider
@@ -146,17 +145,12 @@ def test_tls(open_doors: OpenDoors, sink: Sink, certificate: dict[str, str]) -> 
     assert [span.name for span in sink.spans] == ["private"]
 
 
-def test_logs_and_metrics_are_answered_so_that_exporters_do_not_retry(open_doors: OpenDoors, sink: Sink) -> None:
+def test_metrics_are_answered_so_that_exporters_do_not_retry(open_doors: OpenDoors, sink: Sink) -> None:
     doors = open_doors()
-    logs = ExportLogsServiceRequest()
-    logs.resource_logs.add().scope_logs.add().log_records.add(severity_number=9)
-    with client(doors, "logs") as export:
-        partial = ExportLogsServiceResponse.FromString(export(logs.SerializeToString())).partial_success
-        assert partial.rejected_log_records == 1
     with client(doors, "metrics") as export:
         answer = ExportMetricsServiceResponse.FromString(export(a_metrics_request().SerializeToString()))
         assert answer.partial_success.rejected_data_points == 15
-    assert [account.signal for account in sink.accounts] == ["logs", "metrics"]
+    assert [account.signal for account in sink.accounts] == ["metrics"]
 
 
 def test_senders_at_once_lose_nothing(open_doors: OpenDoors, sink: Sink) -> None:

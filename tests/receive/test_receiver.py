@@ -165,15 +165,13 @@ def test_replaced_text_is_counted(sink: Sink) -> None:
     assert [span.name for span in sink.spans] == ["\ufffd"]
 
 
-def test_log_records_and_metrics_are_counted_and_not_stored(sink: Sink) -> None:
+def test_metrics_are_counted_and_not_stored(sink: Sink) -> None:
     receiver = sink.receiver()
-    logs: Any = {"resourceLogs": [{"scopeLogs": [{"logRecords": [{}, {"body": {}}]}]}]}
     metrics = {
         "resourceMetrics": [{"scopeMetrics": [{"metrics": [{"gauge": {"dataPoints": [{}, {}]}}, {"name": "x"}]}]}]
     }
-    assert receiver.accept(json.dumps(logs).encode(), JSON, "logs").rejected == 2
     assert receiver.accept(json.dumps(metrics).encode(), JSON, "metrics").rejected == 2
-    assert [account.rejected for account in sink.accounts] == [{"unsupported_signal": 2}] * 2
-    assert [account.signal for account in sink.accounts] == ["logs", "metrics"]
-    assert receiver.accept(b"", PROTOBUF, "logs").rejected == 0
+    assert [account.rejected for account in sink.accounts] == [{"unsupported_signal": 2}]
+    assert [account.signal for account in sink.accounts] == ["metrics"]
+    assert receiver.accept(b"", PROTOBUF, "metrics").rejected == 0
     assert sink.published == []

@@ -1,4 +1,4 @@
-"""Log records and data points are counted in both encodings."""
+"""Data points are counted in both encodings."""
 
 from __future__ import annotations
 
@@ -6,11 +6,10 @@ import json
 
 import pytest
 from google.protobuf import json_format
-from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
 
 from otelmon.receive.otlp import JSON, PROTOBUF
-from otelmon.receive.signals import Signal, count
+from otelmon.receive.signals import count
 from otelmon.vocabulary.errors import InputError
 
 
@@ -25,20 +24,10 @@ def a_metrics_request() -> ExportMetricsServiceRequest:
     return request
 
 
-def a_logs_request() -> ExportLogsServiceRequest:
-    request = ExportLogsServiceRequest()
-    for records in (2, 0, 3):
-        scope_logs = request.resource_logs.add().scope_logs.add()
-        for _ in range(records):
-            scope_logs.log_records.add(severity_number=9)
-    return request
-
-
-@pytest.mark.parametrize(("signal", "number"), [("logs", 5), ("metrics", 15)])
-def test_every_record_counts(signal: Signal, number: int) -> None:
-    request = a_logs_request() if signal == "logs" else a_metrics_request()
-    assert count(request.SerializeToString(), PROTOBUF, signal) == number
-    assert count(json.dumps(json_format.MessageToDict(request)).encode(), JSON, signal) == number
+def test_every_data_point_counts() -> None:
+    request = a_metrics_request()
+    assert count(request.SerializeToString(), PROTOBUF) == 15
+    assert count(json.dumps(json_format.MessageToDict(request)).encode(), JSON) == 15
 
 
 @pytest.mark.parametrize(
@@ -51,7 +40,6 @@ def test_every_record_counts(signal: Signal, number: int) -> None:
     ],
 )
 def test_what_can_not_be_read_is_refused(body: bytes, content_type: str, reason: str) -> None:
-    for signal in ("logs", "metrics"):
-        with pytest.raises(InputError) as caught:
-            count(body, content_type, signal)
-        assert caught.value.reason == reason
+    with pytest.raises(InputError) as caught:
+        count(body, content_type)
+    assert caught.value.reason == reason

@@ -138,7 +138,10 @@ WHERE ($since IS NULL OR received_unix_nano >= $since)
   AND ($until IS NULL OR received_unix_nano < $until)
   AND ($trace IS NULL OR EXISTS (
       FROM spans s WHERE s.trace_id = $trace AND s.payload_topic = p.topic
-       AND s.payload_partition = p.partition AND s.payload_offset = p."offset"))
+       AND s.payload_partition = p.partition AND s.payload_offset = p."offset")
+   OR EXISTS (
+      FROM log_records l WHERE l.trace_id = $trace AND l.payload_topic = p.topic
+       AND l.payload_partition = p.partition AND l.payload_offset = p."offset"))
 ORDER BY received_unix_nano, topic, partition, "offset"
 
 -- name: payloads

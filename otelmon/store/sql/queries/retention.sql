@@ -6,6 +6,7 @@ SELECT run_id, trace_id FROM runs WHERE last_received_unix_nano < ?
 SELECT coalesce((SELECT sum(bytes_stored) FROM payloads), 0)
      + coalesce((SELECT sum(bytes_stored) FROM contents), 0)
      + 150 * (SELECT count(*) FROM spans)
+     + 80 * (SELECT count(*) FROM log_records)
      + 600 * (SELECT count(*) FROM tool_calls)
      + 200 * (SELECT count(*) FROM messages)
      + 1500 * (SELECT count(*) FROM findings)
@@ -15,6 +16,9 @@ SELECT quantile_disc(received_unix_nano, ?) FROM payloads
 
 -- name: spans
 DELETE FROM spans WHERE received_unix_nano < ?
+
+-- name: log_records
+DELETE FROM log_records WHERE received_unix_nano < ?
 
 -- name: payloads
 DELETE FROM payloads WHERE received_unix_nano < ?
