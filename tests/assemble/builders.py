@@ -164,6 +164,9 @@ class Spans:
     def other(self, name: str, start: float, end: float, parent: Reading | str | None = None, **more: Any) -> Reading:
         return self._add("other", name, start, end, parent, **more)
 
+    def setup(self, name: str, start: float, end: float, parent: Reading | str | None = None, **more: Any) -> Reading:
+        return self._add("setup", name, start, end, parent, **more)
+
 
 def _messages(saw: Sequence[Message], said: Sequence[Message]) -> dict[str, Any]:
     return {

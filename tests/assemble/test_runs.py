@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from otelmon.assemble.timeline import build
-from tests.assemble.builders import Spans, assistant, call, calls, ns, response, said, user
+from otelmon.vocabulary.event import Timeline, ToolDefinition
+from tests.assemble.builders import Spans, assistant, call, calls, definition, ns, response, said, user
 
 
 def test_what_stands_above_the_topmost_agent_does_not_matter() -> None:
@@ -148,3 +149,32 @@ def test_parents_in_a_circle_end_nowhere() -> None:
     span.tool("a", 1, 2, parent="0000000000000002")
     span.tool("b", 1, 2, parent="0000000000000001")
     assert len(calls(build("c", span.readings))) == 2
+
+
+def test_a_trace_that_only_sets_up_is_no_run() -> None:
+    span = Spans()
+    listed = span.setup("tools/list", 0, 1, definitions=(definition("read", path="string"),))
+    span.other("GET /tools", 0, 1, parent=listed)
+    assert build("c", span.readings) == Timeline("c", (), ())
+
+
+def test_what_was_set_up_belongs_to_the_run_that_follows() -> None:
+    before, first, second = Spans("1"), Spans("2"), Spans("3")
+    before.setup("tools/list", 4, 5, definitions=(definition("read", path="string"),))
+    first.agent(0, 2)
+    second.agent(6, 9)
+    timeline = build("c", [*before.readings, *first.readings, *second.readings])
+    assert [run.trace_id for run in timeline.runs] == [first.trace_id, second.trace_id]
+    assert timeline.runs[1].start_time_unix_nano == ns(6)
+    assert [(e.run_id, e.name) for e in timeline.events if isinstance(e, ToolDefinition)] == [
+        (timeline.runs[1].run_id, "read")
+    ]
+
+
+def test_setting_up_inside_a_run_is_part_of_it() -> None:
+    span = Spans()
+    root = span.agent(0, 9)
+    span.setup("initialize", 1, 2, parent=root)
+    span.tool("read", 2, 3, parent=root)
+    [run] = build("c", span.readings).runs
+    assert run.spans == 3

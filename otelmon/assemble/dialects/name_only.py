@@ -21,6 +21,8 @@ SHOWS = Shows(
     user_text="no",
     final_message="no",
     conversation="partly",
+    errors="partly",
+    timeouts="partly",
     setting="OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT=1024 OTEL_ATTRIBUTE_VALUE_LENGTH_LIMIT unset",
     note="The Python SDK drops the oldest attributes first, and those name the operation.",
 )

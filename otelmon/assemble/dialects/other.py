@@ -20,6 +20,8 @@ SHOWS = Shows(
     user_text="no",
     final_message="no",
     conversation="partly",
+    errors="no",
+    timeouts="no",
     setting="one of the other dialects beside it",
     note="HTTP client spans count as evidence of what a call sent. session.id and user.id are read.",
 )
