@@ -37,13 +37,22 @@ class ToolsInForce(msgspec.Struct, frozen=True):
 
 
 class View:
-    """One conversation and its catalogue. Everything is ordered; nothing here reads a clock."""
+    """One conversation and its catalogue. Everything is ordered; nothing here reads a clock. `trusted`
+    services may lower a severity by their own hints; `trust_approvals`: what spans say of approvals counts
+    from every service."""
 
-    def __init__(self, timeline: Timeline, catalogue: Catalogue | None = None, trusted: frozenset[str] = frozenset()):
+    def __init__(
+        self,
+        timeline: Timeline,
+        catalogue: Catalogue | None = None,
+        trusted: frozenset[str] = frozenset(),
+        trust_approvals: bool = False,
+    ):
         self.timeline = timeline
         self.catalogue = catalogue or NO_CATALOGUE
         self.has_operator_catalogue = catalogue is not None and bool(catalogue.tools)
         self.trusted = trusted
+        self.trust_approvals = trust_approvals
         self.conversation_id = timeline.conversation_id
         self.events: tuple[Event, ...] = timeline.events
         self.runs: tuple[Run, ...] = timeline.runs

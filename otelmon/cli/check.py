@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import click
+import msgspec
 
 from otelmon.app.offline import Report, check_paths
 from otelmon.cli.common import Context
@@ -17,6 +18,7 @@ from otelmon.vocabulary.finding import SEVERITIES, level
 @click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.option("--catalog", type=click.Path(), help="The operator's catalogue: tools and policy (YAML or JSON).")
 @click.option("--rules", "rules_dirs", multiple=True, type=click.Path(), help="A folder with more rules (repeatable).")
+@click.option("--trust-approvals/--no-trust-approvals", default=True, show_default=True, help="Whether approvals that the spans themselves assert count; otherwise only those of detect.trusted_services.")  # fmt: skip
 @click.option("--together", is_flag=True, help="All files are one world: runs of one conversation meet.")
 @click.option("--format", "form", type=click.Choice(sorted(FORMATS)), default="text", show_default=True)
 @click.option("--fail-on", type=click.Choice(SEVERITIES), default="high", show_default=True, help="Exit with 1 when a finding has at least this severity.")  # fmt: skip
@@ -26,6 +28,7 @@ def command(
     paths: tuple[Path, ...],
     catalog: str | None,
     rules_dirs: tuple[str, ...],
+    trust_approvals: bool,
     together: bool,
     form: str,
     fail_on: str,
@@ -37,7 +40,8 @@ def command(
     """
     context.override("catalogue", catalog)
     context.override("rules_dirs", list(rules_dirs) or None)
-    report = check_paths(paths, context.laws(), context.config, together)
+    laws = msgspec.structs.replace(context.laws(), trust_approvals=trust_approvals)
+    report = check_paths(paths, laws, context.config, together)
     click.echo(FORMATS[form](report), nl=False)
     for problem in report.problems:
         click.echo(str(problem), err=True)

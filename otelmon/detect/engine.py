@@ -21,12 +21,14 @@ from otelmon.vocabulary.messages import EffectEntry
 
 
 class Laws(msgspec.Struct, frozen=True):
-    """What conversations are judged by: rules, the operator's catalogue, whom to trust, what is accepted."""
+    """What conversations are judged by: rules, the operator's catalogue, whom to trust, what is accepted.
+    `trust_approvals`: approvals that spans assert count from every service, not from `trusted` alone."""
 
     rules: RuleSet
     catalogue: Catalogue | None = None
     trusted: frozenset[str] = frozenset()
     suppress: tuple[Suppression, ...] = ()
+    trust_approvals: bool = False
 
 
 class Judgement(msgspec.Struct, frozen=True):
@@ -44,7 +46,7 @@ class Judgement(msgspec.Struct, frozen=True):
 def judge(timeline: Timeline, laws: Laws) -> Judgement:
     """Run every rule over the conversation. Runs without a `closed` reason are judged by the rules
     that fire at once; the rest wait."""
-    view = View(timeline, laws.catalogue, laws.trusted)
+    view = View(timeline, laws.catalogue, laws.trusted, laws.trust_approvals)
     closed = {run.run_id for run in timeline.runs if run.closed}
     evaluation = evaluate(laws.rules, view, closed, laws.suppress)
     entries = (effect_entry(call, view) for call in view.calls)

@@ -25,7 +25,7 @@ def _reason(need: Need, kind: On, event: Event, view: View) -> NotEvaluable | No
     if need == "arguments":
         return _HIDDEN.get(event.arguments_fidelity) if isinstance(event, ToolCall) else None
     if need == "result":
-        return _HIDDEN.get(event.result_fidelity) if isinstance(event, ToolCall) else None
+        return _hidden_result(event) if isinstance(event, ToolCall) else None
     if need == "catalogue":
         return "no_catalogue" if view.tools_in_force(event.run_id).source == "none" else None
     if need == "user_text":
@@ -35,6 +35,11 @@ def _reason(need: Need, kind: On, event: Event, view: View) -> NotEvaluable | No
     if need == "context_complete":
         return run.gaps[0] if run.gaps else None
     return None  # run_end: such rules are only asked about runs that are over
+
+
+def _hidden_result(call: ToolCall) -> NotEvaluable | None:
+    """What a call that did not succeed came back with is its error message."""
+    return None if call.outcome != "succeeded" and call.error_message else _HIDDEN.get(call.result_fidelity)
 
 
 def _has_user_text(kind: On, event: Event, view: View) -> bool:

@@ -61,6 +61,16 @@ def test_an_approval_on_the_span(approval: dict[str, Any], trusted: bool, counts
     assert because in why_not(seen.calls[0], seen)
 
 
+def test_where_approvals_on_spans_are_trusted_every_service_counts() -> None:
+    given = {**DELETE, "approval": {"decision": "approved", "arguments_hash": HASH}}
+    seen = view({"user": "Tidy up.", "service": "agent"}, given)
+    trusting = View(seen.timeline, trust_approvals=True)
+    assert approval_of(seen.calls[0], seen) is None
+    assert approval_of(trusting.calls[0], trusting) is not None
+    refused = view({"user": "Tidy up."}, {**DELETE, "approval": {"decision": "rejected"}})
+    assert approval_of(refused.calls[0], View(refused.timeline, trust_approvals=True)) is None
+
+
 def test_asking_in_ones_own_words_names_the_action_and_the_values() -> None:
     for text, asked in (
         ("Please delete /archive/a1", True),

@@ -117,6 +117,13 @@ def test_a_need_that_is_not_met_makes_the_rule_not_evaluable(
     assert len(result.findings) == (1 if reason is None else 0)
 
 
+def test_the_error_message_of_a_failed_call_is_its_result() -> None:
+    hidden = {**PAY, "result_fidelity": "absent", "outcome": "failed"}
+    told, silent = view({**hidden, "error": "card expired"}), view(hidden)
+    assert evaluate([rule(needs=("result",))], told).not_evaluable == {}
+    assert evaluate([rule(needs=("result",))], silent).not_evaluable != {}
+
+
 def test_needs_count_only_where_the_rule_would_have_been_asked() -> None:
     assert evaluate([rule(needs=("catalogue",))], view({"user": "hello"})).not_evaluable == {}
 

@@ -25,8 +25,8 @@ class Approved(msgspec.Struct, frozen=True):
 def approval_of(call: ToolCall, view: View) -> Approved | None:
     """The approval bound to exactly these arguments, or None.
 
-    What a span asserts counts only from a service that the operator trusts: it is the watched party's
-    own word. The user's yes in the conversation counts from anybody."""
+    What a span asserts counts only where the operator trusts the service, or all of them: it is the
+    watched party's own word. The user's yes in the conversation counts from anybody."""
     return _span_approval(call, view) or _user_approval(call, view)
 
 
@@ -41,7 +41,7 @@ def why_not(call: ToolCall, view: View) -> str:
         return "the approval had expired"
     if approval.arguments_hash and approval.arguments_hash not in _hashes(call):
         return "the approval was given for other arguments"
-    if call.service_name not in view.trusted:
+    if not view.trust_approvals and call.service_name not in view.trusted:
         return f"only {call.service_name or 'the agent'} itself says so, and it is not in detect.trusted_services"
     return ""
 

@@ -9,8 +9,10 @@ import msgspec
 
 from otelmon.checks.lib.provenance_index import Found, Index, SourceKind
 from otelmon.checks.lib.provenance_match import match
-from otelmon.checks.lib.provenance_roles import Role, leaves, role_of, schema_at
+from otelmon.checks.lib.provenance_roles import Role, leaves, name_words, role_of, schema_at
+from otelmon.checks.lib.sameness import is_volatile
 from otelmon.checks.view import View
+from otelmon.vocabulary.catalogue import Tool
 from otelmon.vocabulary.event import (
     AssistantMessage,
     ContextMessage,
@@ -23,6 +25,11 @@ from otelmon.vocabulary.event import (
 
 Source = Literal[SourceKind, "none"]
 _CONTACT: frozenset[Role] = frozenset(("id", "code", "email", "phone", "url"))
+# Words of the name of an argument that may be the idempotency key; `order_id` is none, whatever its value.
+_KEY_WORDS = frozenset(
+    ("key", "token", "nonce", "id", "uuid", "guid", "ref", "reference", "idempotency", "idempotent", "idem", "dedup",
+     "dedupe", "deduplication", "client", "request", "retry", "attempt", "unique", "operation", "transaction",)
+)  # fmt: skip
 
 
 class Lineage(msgspec.Struct, frozen=True):
@@ -74,9 +81,10 @@ def _trace(call: ToolCall, view: View, index: Index) -> tuple[Lineage, ...]:
         return ()
     tool = view.tool(call)
     schema = tool.input_schema if tool else None
+    key = view.idempotency_key(call)
     lines: list[Lineage] = []
     for path, name, value in leaves(call.arguments):
-        role = role_of(name, value, schema_at(schema, path))
+        role = "generated" if _minted(name, value, tool, key) else role_of(name, value, schema_at(schema, path))
         if role == "constant":
             lines.append(Lineage(path, value, role, "schema"))
         elif role in ("free", "setting", "generated"):
@@ -85,6 +93,15 @@ def _trace(call: ToolCall, view: View, index: Index) -> tuple[Lineage, ...]:
             hit = match(role, value, index, call.start_time_unix_nano) or _missing(role, index)
             lines.append(Lineage(path, value, role, hit.source, hit.position, hit.transformation, hit.sure))
     return tuple(lines)
+
+
+def _minted(name: str, value: Any, tool: Tool | None, key: str | None) -> bool:
+    """An argument that the agent itself is meant to make up: the idempotency key, a request id, a nonce."""
+    if is_volatile(name) or (tool is not None and name in tool.volatile):
+        return True
+    if tool is not None and tool.idempotency_key is not None and tool.idempotency_key.argument == name:
+        return True
+    return key is not None and str(value) == key and _KEY_WORDS.issuperset(name_words(name))
 
 
 def _missing(role: Role, index: Index) -> Found:
