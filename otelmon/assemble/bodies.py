@@ -37,7 +37,7 @@ _HTTP_START = re.compile(r"^\s*(?:http[/ ]?\S{0,4}\s+)?(?P<code>[45]\d\d)\b[ :,\
 _PHRASE_START = re.compile(
     r"^\s*(?:an?\s+)?(?:(?:unknown|unexpected|internal)\s+)?(?:error|exception)\s+(?:occurred|happened|while|when)|"
     r"^\s*traceback \(most recent call last\)|^\s*(?:connection|request|operation|tool call|call|command)\s+"
-    r"(?:was\s+)?(?:failed|refused|timed out|aborted|rejected)\b",
+    r"(?:was\s+)?(?:failed|refused|timed out|aborted|rejected)\b(?!\s+(?:errors|requests|connections|calls|attempts)\b)",
     re.IGNORECASE,
 )
 
@@ -232,13 +232,14 @@ def _in_text(text: str) -> BodyError | None:
     return None
 
 
+EXPLAINS = re.compile(r"\b(?:means|and other|errors|is (?:returned|sent|a|an|the) )\b", re.IGNORECASE)
 _REASON = re.compile(
     r"^\W*(?:bad request|unauthori[sz]ed|forbidden|not found|conflict|gone|too many|unprocessable|precondition|method not|"
-    r"request|internal server|bad gateway|service unavailable|gateway|payment required|error)",
+    r"request|internal server|bad gateway|service unavailable|gateway|payment required|error\b)",
     re.IGNORECASE,
 )
 
 
 def _is_measure(rest: str) -> bool:
-    """`404 Not Found` is a status, `450 grams` is not."""
-    return _REASON.match(rest) is None
+    """`404 Not Found` is a status; `450 grams` and `503 Service Unavailable means ...` are not."""
+    return _REASON.match(rest) is None or EXPLAINS.search(rest) is not None

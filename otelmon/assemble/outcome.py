@@ -18,6 +18,7 @@ from typing import Any
 import msgspec
 
 from otelmon.assemble.bodies import BodyError, errors_in_body
+from otelmon.assemble.error_texts import returns_logs, short_error
 from otelmon.vocabulary.event import Outcome
 from otelmon.vocabulary.reading import HttpFields, ToolFields
 
@@ -29,7 +30,7 @@ MAX_NOTICE = 400
 _TIMEOUT = re.compile(
     r"\btime[ds]?[ _-]?out\b|TimeoutError|TimeoutException|Timeout\b|\bdeadline[ _]?exceeded\b|\bDeadlineExceeded\b|"
     r"\bETIMEDOUT\b|-32001\b|\bno response (?:was )?received\b|\bgateway time-?out\b|"
-    r"\bdid(?: not|n['’]t) (?:answer|respond|reply|return) (?:in|within|after) (?:time\b|[\d.]+ ?m?s)",
+    r"\bdid(?: not|n['’]t) (?:(?:answer|respond|reply)\b|return (?:in|within|after) (?:time\b|[\d.]+ ?m?s))",
     re.IGNORECASE,
 )
 _NOT_STARTED = re.compile(
@@ -109,8 +110,12 @@ def derive_outcome(
 
 
 def _body_error(fields: ToolFields) -> BodyError | None:
-    text = fields.result_text if fields.result_text is not None else None
-    return errors_in_body(fields.result, text)
+    if fields.result is not None and not isinstance(fields.result, str):
+        return errors_in_body(fields.result, fields.result_text)
+    text = fields.result if isinstance(fields.result, str) else fields.result_text
+    if text is None or returns_logs(fields.name):
+        return None
+    return errors_in_body(None, text) or short_error(fields.name, text)
 
 
 def _error_text(fields: ToolFields, body: BodyError | None) -> str:
