@@ -31,6 +31,7 @@ from otelmon.web.site import Site
 PAGE = 50
 RUNS_TOLD = 5  # runs whose words an incident's page shows
 USER_WORDS = 3  # messages of the user in front of a finding
+SHOWN_FIRST = 10  # findings of a run before the rest is folded
 LONG_RUN = 30  # items above which calls without findings are folded
 STATES = ("open", "acknowledged", "resolved", "retracted")
 
@@ -153,7 +154,13 @@ class _Pages:
         for found in detail.findings:
             anchor = found.finding.span_ids[0] if found.finding.span_ids else ""
             at.setdefault(anchor, []).append(found)
-        return "run.html", {"detail": detail, "run": detail.run, "at": at, "folded": len(detail.timeline) > LONG_RUN}
+        return "run.html", {
+            "detail": detail,
+            "run": detail.run,
+            "at": at,
+            "folded": len(detail.timeline) > LONG_RUN,
+            "shown_first": SHOWN_FIRST,
+        }
 
     def rules(self, _: Request) -> tuple[str, dict[str, Any]]:
         undecided = Counter[str]()

@@ -1,6 +1,8 @@
 // What a person does with an incident. The header marks the request as meant: a foreign page can not set it.
 document.querySelectorAll(".actions").forEach((form) => {
   form.elements.who.value = localStorage.getItem("otelmon.who") || "";
+  form.querySelector(".without").hidden = true;
+  form.querySelectorAll("button").forEach((button) => { button.disabled = false; });
   form.addEventListener("submit", (event) => event.preventDefault());
 });
 document.querySelectorAll(".actions button").forEach((button) => {
