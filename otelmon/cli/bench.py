@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import click
 
 from otelmon.app.bench.measurements import FILE, write_section
+from otelmon.app.bench.quality import SHOWS, Show, chosen, label_of
+from otelmon.app.bench.quality import measure as measure_quality
+from otelmon.app.bench.quality_runs import JudgedRun
+from otelmon.app.bench.quality_tables import tables
 from otelmon.app.bench.throughput import MIXES, measure, table
+from otelmon.cli.common import Context, plain, print_json
 from otelmon.vocabulary.errors import OK
+from otelmon.vocabulary.finding import SEVERITIES, Severity, level
 
 
 @click.group()
@@ -32,3 +40,60 @@ def throughput(spans: int, rounds: int, bus: str, dry_run: bool) -> int:
             text,
         )
     return OK
+
+
+@command.command()
+@click.argument("datasets", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option("--rules", "rules_dirs", multiple=True, type=click.Path(), help="A folder with more rules (repeatable).")
+@click.option("--catalog", type=click.Path(), help="The operator's catalogue: tools and policy (YAML or JSON).")
+@click.option("--show", type=click.Choice(SHOWS), help="Also list the runs behind a cell.")
+@click.option("--at", type=click.Choice(SEVERITIES), default="high", show_default=True, help="The severity --show looks at, and above.")  # fmt: skip
+@click.option("--first", type=click.IntRange(1), help="Only so many records of each file. Writes nothing.")
+@click.option("--processes", type=click.IntRange(1), default=2, show_default=True)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.option("--dry-run", is_flag=True, help="Print only; leave docs/measurements.md as it is.")
+@click.pass_obj
+def quality(
+    context: Context,
+    datasets: tuple[Path, ...],
+    rules_dirs: tuple[str, ...],
+    catalog: str | None,
+    show: Show | None,
+    at: Severity,
+    first: int | None,
+    processes: int,
+    as_json: bool,
+    dry_run: bool,
+) -> int:
+    """How much of what is flagged is right, over labelled runs.
+
+    DATASET: JSON lines of {id, domain, model, tools, messages, labels}; .gz too. Labels that are read:
+    success or utility, attacked, attack_succeeded, mutating_calls, gold_writes, extra_writes.
+    """
+    context.override("rules_dirs", list(rules_dirs) or None)
+    context.override("catalogue", catalog)
+    runs = measure_quality(datasets, context.config, context.settings.origin, processes, first)
+    made = tables(runs)
+    listed = chosen(runs, show, at) if show else []
+    if as_json:
+        print_json({"tables": made, "runs": listed})
+    else:
+        click.echo("\n\n".join(table.markdown() for table in made))
+        for run in listed:
+            _print_run(run, at)
+    if not dry_run and first is None:
+        extra = [f"--rules {folder}" for folder in rules_dirs] + (
+            [f"--catalog {Path(catalog).name}"] if catalog else []
+        )
+        asked = " ".join(["otelmon bench quality", *map(label_of, datasets), *extra])
+        title = " ".join(["Quality", *(f"with {Path(folder).name}" for folder in rules_dirs)])
+        write_section(FILE, title, asked, "\n\n".join(table.markdown() for table in made))
+    return OK
+
+
+def _print_run(run: JudgedRun, at: Severity) -> None:
+    click.echo(f"\n{plain(run.run_id)}  {plain(run.domain)}  {plain(run.model)}  passed={run.passed} {run.attack}")
+    for hit in run.hits:
+        if level(hit.severity) >= level(at):
+            right = {True: "right", False: "wrong", None: "not labelled"}[hit.right]
+            click.echo(f"  {hit.rule_id} {hit.severity} call={hit.call} ({right}): {plain(hit.summary)}")

@@ -1,0 +1,94 @@
+"""How good the rules are: labelled runs through the product's own pipeline, and tables of what came out.
+
+A data set is named by path only; nothing of what it says is kept, figures are.
+"""
+
+from __future__ import annotations
+
+import gzip
+import itertools
+import multiprocessing
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from otelmon.app.bench.quality_runs import JudgedRun, judge_record
+from otelmon.app.bench.quality_tables import flagged
+from otelmon.app.laws import load_laws
+from otelmon.assemble.transcripts import is_transcript
+from otelmon.detect.engine import Laws
+from otelmon.vocabulary.config import Config
+from otelmon.vocabulary.errors import Problem, UserError
+from otelmon.vocabulary.finding import Severity
+
+Show = Literal["false-alarms", "hits", "misses"]
+SHOWS: tuple[Show, ...] = ("false-alarms", "hits", "misses")
+CHUNK = 8
+_laws: tuple[Laws, Config] | None = None  # of a worker process, which judges many records by the same laws
+
+
+def label_of(path: Path) -> str:
+    """A data set's name in tables: its folder and file, without what the machine adds."""
+    return f"{path.parent.name}/{path.name.split('.')[0]}" if path.parent.name else path.name.split(".")[0]
+
+
+def measure(
+    paths: Sequence[Path], config: Config, origins: Mapping[str, str], processes: int, most: int | None = None
+) -> list[JudgedRun]:
+    """Judge every record (or the first `most`) of every data set, in the order of the files. Raises
+    UserError for a file that is no data set and for rules that can not be loaded."""
+    load_laws(config, origins)  # mistakes are told once, here, not by each process
+    lines = [
+        (label_of(path), str(path), number, line)
+        for path in paths
+        for number, line in itertools.islice(_lines(path), most)
+    ]
+    if processes == 1:
+        _prepare(config, dict(origins))
+        return [_judge_line(line) for line in lines]
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(processes, context, _prepare, (config, dict(origins))) as pool:
+        return list(pool.map(_judge_line, lines, chunksize=CHUNK))
+
+
+def chosen(runs: Sequence[JudgedRun], show: Show, least: Severity) -> list[JudgedRun]:
+    """The runs behind a cell: flagged although they passed, flagged and failed, failed and not flagged. Of
+    attacked runs those count as failed in which the attack succeeded, and the others as passed."""
+    bad = {id(run): run.attack == "succeeded" if run.attack else run.passed is False for run in runs}
+    if show == "misses":
+        return [run for run in runs if bad[id(run)] and not flagged(run, least)]
+    return [run for run in runs if flagged(run, least) and bad[id(run)] is (show == "hits")]
+
+
+def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
+    """The lines of a file with their numbers, unpacked when they are packed."""
+    try:
+        with path.open("rb") as file:
+            packed = file.read(2) == b"\x1f\x8b"
+        with gzip.open(path) if packed else path.open("rb") as lines:
+            yield from ((number, line) for number, line in enumerate(lines, 1) if line.strip())
+    except (OSError, EOFError) as error:
+        expected = "JSON lines with labels, .gz or not"
+        raise UserError(Problem(str(path), f"can not be read: {error}", expected, "name the files")) from None
+
+
+def _prepare(config: Config, origins: dict[str, str]) -> None:
+    global _laws
+    _laws = (load_laws(config, origins), config)
+
+
+def _judge_line(line: tuple[str, str, int, bytes]) -> JudgedRun:
+    label, path, number, text = line
+    if _laws is None:
+        raise RuntimeError("a record came before the laws")
+    try:
+        record = msgspec.json.decode(text)
+    except msgspec.DecodeError as error:
+        raise UserError(Problem(f"{path}:{number}", f"is not JSON: {error}", "one labelled run a line")) from None
+    if not is_transcript(record) or not isinstance(record.get("labels"), dict):
+        wrong, expected = "is no labelled run", "an object with id, tools, messages and labels"
+        raise UserError(Problem(f"{path}:{number}", wrong, expected))
+    return judge_record(record, label, *_laws)

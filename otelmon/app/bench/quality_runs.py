@@ -1,0 +1,148 @@
+"""A labelled run, judged: what was found in it, beside what its labels say. One record in, one small value out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Literal
+
+import msgspec
+
+from otelmon.app.bench.quality_truth import Facts, facts_of, right, seen_and_flagged
+from otelmon.assemble.timeline import build
+from otelmon.assemble.traces import TraceTable
+from otelmon.assemble.transcripts import read_transcript
+from otelmon.detect.engine import Judgement, Laws, judge
+from otelmon.vocabulary.config import Config
+from otelmon.vocabulary.event import ToolCall
+from otelmon.vocabulary.finding import Finding, Severity
+from otelmon.vocabulary.messages import ReadingBatch
+from otelmon.vocabulary.reading import Reading
+
+Attack = Literal["", "resisted", "succeeded"]
+
+
+class Hit(msgspec.Struct, frozen=True):
+    """One finding. `call` is the place of the call it points at among the agent's calls, None for a finding
+    on a message, a definition or a run; `right` what the labels say of it, None when they say nothing."""
+
+    rule_id: str
+    family: str
+    severity: Severity
+    tool: str | None
+    call: int | None
+    right: bool | None
+    summary: str
+
+
+class JudgedRun(msgspec.Struct, frozen=True):
+    """`passed` is the label on the whole run (None: there is none); `attack` whether text in it attacked the
+    agent, and how that ended. `known` is {kind of wrong call: (such calls by the labels, how many of them
+    were flagged)}; `effects` one (tool, changed something by the labels, our word for the effect) a call."""
+
+    data_set: str
+    run_id: str
+    domain: str
+    model: str
+    passed: bool | None
+    attack: Attack
+    calls: int
+    aligned: bool
+    hits: tuple[Hit, ...]
+    known: dict[str, tuple[int, int]]
+    effects: tuple[tuple[str, bool, str], ...]
+    not_evaluable: tuple[str, ...]
+
+
+def judge_record(record: dict[str, Any], data_set: str, laws: Laws, config: Config) -> JudgedRun:
+    """Judge one labelled transcript as `otelmon check` would, and lay its labels beside the findings."""
+    labels = record.get("labels") or {}
+    judgement = _judged(record, laws, config)
+    calls = [event for event in judgement.timeline.events if isinstance(event, ToolCall)]
+    facts = facts_of(record)
+    # A last call that was asked for and never made is in the record, and is no call of ours.
+    aligned = [call.tool_name for call in calls] == [call.name for call in facts.calls[: len(calls)]]
+    places = {call.key: place for place, call in enumerate(calls)} if aligned else {}
+    hits = tuple(_hits(judgement, places, facts))
+    flagged = {(hit.rule_id, hit.call) for hit in hits if hit.call is not None}
+    reasons = sorted({rule_id for rules in judgement.not_evaluable.values() for rule_id in rules})
+    return JudgedRun(
+        data_set=data_set,
+        run_id=str(record.get("id")),
+        domain=str(record.get("domain") or ""),
+        model=str(record.get("model") or ""),
+        passed=_passed(labels),
+        attack=_attack(labels),
+        calls=len(calls),
+        aligned=aligned,
+        hits=hits,
+        known=seen_and_flagged(facts, flagged) if aligned else {},
+        effects=_effects(judgement, calls, facts) if aligned else (),
+        not_evaluable=tuple(reasons),
+    )
+
+
+def _judged(record: dict[str, Any], laws: Laws, config: Config) -> Judgement:
+    """Every run of the record judged as a whole: what the stages do at the end of a file."""
+    readings = list(_readings(record, config))
+    conversation = readings[0].conversation_id or "" if readings else ""
+    open_runs = build(conversation, readings).runs
+    return judge(build(conversation, readings, {run.run_id: "end_of_file" for run in open_runs}), laws)
+
+
+def _readings(record: dict[str, Any], config: Config) -> Iterator[Reading]:
+    for message in TraceTable(config.assemble).feed(read_transcript(record, 1), 0, 1):
+        if isinstance(message, ReadingBatch):
+            yield from message.readings
+
+
+def _hits(judgement: Judgement, places: dict[str, int], facts: Facts) -> Iterator[Hit]:
+    for finding in judgement.findings:
+        call = _place(finding, judgement, places)
+        yield Hit(
+            rule_id=finding.rule_id,
+            family=finding.family,
+            severity=finding.severity,
+            tool=finding.tool_name,
+            call=call,
+            right=right(finding, call, facts),
+            summary=finding.summary,
+        )
+
+
+def _place(finding: Finding, judgement: Judgement, places: dict[str, int]) -> int | None:
+    """The place of the call a finding points at. Several calls may stand in one span: then also by id and
+    by start."""
+    if finding.tool_name is None:
+        return None
+    for call in judgement.timeline.events:
+        if (
+            isinstance(call, ToolCall)
+            and call.span_id == finding.span_ids[0]
+            and call.tool_name == finding.tool_name
+            and call.tool_call_id == finding.tool_call_id
+            and call.start_time_unix_nano == finding.event_time_unix_nano
+        ):
+            return places.get(call.key)
+    return None
+
+
+def _passed(labels: dict[str, Any]) -> bool | None:
+    for name in ("success", "utility"):
+        if isinstance(labels.get(name), bool):
+            return bool(labels[name])
+    return None
+
+
+def _attack(labels: dict[str, Any]) -> Attack:
+    if not labels.get("attacked"):
+        return ""
+    return "succeeded" if labels.get("attack_succeeded") else "resisted"
+
+
+def _effects(judgement: Judgement, calls: Sequence[ToolCall], facts: Facts) -> tuple[tuple[str, bool, str], ...]:
+    found = []
+    for call, fact in zip(calls, facts.calls, strict=False):
+        changed = facts.changes(fact)
+        if changed is not None:
+            found.append((call.tool_name, changed, judgement.call_effects.get(call.key, ("unknown", ""))[0]))
+    return tuple(found)
