@@ -25,7 +25,20 @@ MCP = {"mcp.method.name": "tools/call", "gen_ai.tool.name": "t"}
 VERCEL = {"ai.operationId": "ai.toolCall", "ai.toolCall.name": "t"}
 GENAI = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "t"}
 PENDING = {"logfire.span_type": "pending_span"}
-STRONGEST_FIRST = [("logfire", PENDING), ("otelmon", SHIM), ("openinference", OI), ("openllmetry", TRACELOOP), ("mcp", MCP), ("vercel", VERCEL), ("genai", GENAI), ("other", {})]  # fmt: skip
+LANGFUSE = {"langfuse.observation.type": "tool"}
+MLFLOW = {"mlflow.spanType": '"TOOL"'}
+LANGSMITH = {"langsmith.span.kind": "tool"}
+SPRING = {"spring.ai.kind": "tool_call", "spring.ai.tool.definition.name": "t"}
+STRANDS = {"gen_ai.system": "strands-agents", "gen_ai.operation.name": "execute_tool"}
+ADK = {"gcp.vertex.agent.llm_request": "{}"}
+PYDANTIC = {"gen_ai.tool.name": "t", "tool_arguments": "{}"}
+LOGFIRE_AGENTS = {"logfire.msg_template": "Function: {name}", "name": "t"}
+STRONGEST_FIRST = [
+    ("logfire", PENDING), ("otelmon", SHIM), ("openinference", OI), ("langfuse", LANGFUSE), ("mlflow", MLFLOW),
+    ("langsmith", LANGSMITH), ("openllmetry", TRACELOOP), ("mcp", MCP), ("vercel", VERCEL), ("spring_ai", SPRING),
+    ("strands", STRANDS), ("google_adk", ADK), ("pydantic_ai", PYDANTIC), ("logfire_agents", LOGFIRE_AGENTS),
+    ("genai", GENAI), ("other", {}),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("place", range(len(STRONGEST_FIRST)))
@@ -165,12 +178,27 @@ KEYS = [
     "gen_ai.system_instructions", "gen_ai.conversation.id", "pydantic_ai.all_messages", "final_result",
     "tool_arguments", "tool_response", "error.type", "http.request.method", "http.response.status_code",
     "http.request.header.idempotency-key", "workflow.id",
+    "langfuse.observation.input", "langfuse.observation.output", "langfuse.observation.level",
+    "langfuse.observation.status_message", "langfuse.observation.metadata.tool_call_id",
+    "langfuse.observation.metadata.inputs", "langfuse.observation.metadata.session_id", "session.id", "user.id",
+    "langsmith.metadata.thread_id", "gen_ai.prompt", "gen_ai.completion", "mlflow.spanInputs", "mlflow.spanOutputs",
+    "mlflow.spanFunctionName", "mlflow.chat.tools", "spring.ai.tool.call.arguments", "spring.ai.tool.call.result",
+    "spring.ai.tool.definition.schema", "spring.ai.chat.client.user.text", "gen_ai.tool.json_schema",
+    "gcp.vertex.agent.llm_request", "gcp.vertex.agent.llm_response", "gcp.vertex.agent.tool_call_args",
+    "gcp.vertex.agent.tool_response", "gcp.vertex.agent.session_id", "events", "all_messages_events", "agent_name",
+    "model_request_parameters", "name", "input", "output", "error", "mcp_data", "group_id", "request_data",
+    "response_data", "response", "raw_input", "span.type", "user_prompt", "tool_name", "tool_use_id", "decision",
+    "source", "success",
 ]  # fmt: skip
 WORDS = [
     "execute_tool", "chat", "invoke_agent", "tools/call", "tools/list", "TOOL", "LLM", "AGENT", "CHAIN", "tool",
     "workflow", "ai.toolCall", "ai.generateText", "ai.generateText.doGenerate", "refund", "mcp__s__t", "completed",
     '{"a": 1}', '[{"role": "user", "parts": [{"type": "text", "content": "x"}]}]', "[1, null, [2], {}]", '{"kwargs": 1}',
     '{"args": [1], "kwargs": {}}', '{"input_str": "{}", "inputs": null}', '"x"', "null", "{", "[{", '{"messages": [1, []]}',
+    '{"choices": [{"message": {"tool_calls": [{}]}}]}', '{"generations": [[{"message": {"kwargs": 1}}]]}', "[[1], []]",
+    '{"config": {"tools": [{"function_declarations": [{"name": "x", "parameters": {"type": "OBJECT"}}, 1]}]}, "contents": {}}',
+    '{"output": {"content": []}}', '[{"event.name": "gen_ai.choice", "message": []}]', '{"input": [{"type": "function_call"}]}',
+    '[{"toolUse": {"input": 1}}, {"toolResult": []}]', '{"content": {"parts": [{"function_call": {"args": 7}}]}}',
     '{"function": 1}', '[{"function": {"name": 1}}]', '{"tools": {}}', '{"content": [{"type": "text"}]}', "\x00", "{'a': 1}",
 ]  # fmt: skip
 MARKERS: list[dict[str, Any]] = [attributes for _, attributes in STRONGEST_FIRST] + [
@@ -178,6 +206,15 @@ MARKERS: list[dict[str, Any]] = [attributes for _, attributes in STRONGEST_FIRST
     *({"traceloop.span.kind": kind} for kind in ("workflow", "task")),
     *({"gen_ai.operation.name": name} for name in ("chat", "invoke_agent", "create_agent")),
     {"llm.request.type": "chat"},
+    *({"langfuse.observation.type": kind} for kind in ("generation", "agent", "span")),
+    *({"langsmith.span.kind": kind} for kind in ("llm", "chain")),
+    *({"mlflow.spanType": f'"{kind}"'} for kind in ("CHAT_MODEL", "AGENT", "CHAIN")),
+    *({"spring.ai.kind": kind} for kind in ("chat_client", "chat_model")),
+    *({"gen_ai.system": name} for name in ("gcp.vertex.agent", "autogen")),
+    {"gen_ai.system": "strands-agents", "gen_ai.operation.name": "chat"},
+    {"model_request_parameters": "{}", "gen_ai.operation.name": "chat"},
+    *({"logfire.msg_template": text} for text in ("Agent run: {name!r}", "OpenAI Agents trace: {name}")),
+    *({"span.type": kind} for kind in ("interaction", "tool", "tool.execution", "tool.blocked_on_user", "llm_request")),
     {"mcp.method.name": "tools/list"},
     *({"ai.operationId": name} for name in ("ai.generateText", "ai.generateText.doGenerate")),
 ]
@@ -186,11 +223,16 @@ VALUES = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5) | st.sampled_from(["role", "parts", "type", "content", "name", "arguments", "id", "tool_calls", "function", "result"]), inner, max_size=3),
     max_leaves=8,
 )  # fmt: skip
+MESSAGE_EVENTS = ["gen_ai.user.message", "gen_ai.tool.message", "gen_ai.choice", "gen_ai.content.prompt", "tool.output"]
 EVENTS = st.lists(
     st.builds(
         lambda n, a: SpanEvent(n, 1, a),
-        st.sampled_from(["exception", "gen_ai.client.inference.operation.details", "x"]),
-        st.dictionaries(st.sampled_from(["exception.type", "exception.message", *KEYS]), VALUES, max_size=3),
+        st.sampled_from(["exception", "gen_ai.client.inference.operation.details", "x", *MESSAGE_EVENTS]),
+        st.dictionaries(
+            st.sampled_from(["exception.type", "exception.message", "content", "message", "tool_calls", "id", *KEYS]),
+            VALUES,
+            max_size=3,
+        ),
     ),
     max_size=2,
 )
@@ -204,7 +246,7 @@ EVENTS = st.lists(
     st.dictionaries(st.sampled_from(["service.name", "host.name", "workflow.id"]), VALUES, max_size=2),
     EVENTS,
     st.sampled_from([0, 1, 2]),
-    st.sampled_from(["", "execute_tool x", "tools/call y", "tools/list.mcp", "Abandoned"]),
+    st.sampled_from(["", "execute_tool x", "tools/call y", "tools/list.mcp", "Abandoned", "claude_code.x", "call_llm"]),
     st.integers(0, 3),
 )
 def test_no_span_makes_it_fail(

@@ -18,6 +18,7 @@ from otelmon.assemble.dialects._fields import (
     tool_content,
     was_cut,
 )
+from otelmon.assemble.dialects._messages import from_item, langchain_fields
 from otelmon.assemble.dialects._shows import Shows
 from otelmon.assemble.dialects._wrappers import unwrap
 from otelmon.assemble.history import History
@@ -60,14 +61,28 @@ def read(span: Span, history: History) -> Reading:
     """A span by its type. A span or chain is a wrapper, except at the root, where it is the run."""
     span = _with_status(span)
     kind = span.attributes.get(TYPE)
-    if kind == "tool":
+    if kind == "tool" or (kind in _WRAPPERS and _returned_by_tool(span)):
         return _read_tool(span)
     if kind == "generation":
         return _read_model(span, history)
     root = not span.parent_span_id or span.attributes.get("langfuse.internal.is_app_root") is True
+    if kind == "agent" and _is_graph_node(span):
+        return _base(span, "other")
     if kind == "agent" or (kind in _WRAPPERS and root):
         return _read_agent(span, history)
     return _base(span, "other")
+
+
+def _is_graph_node(span: Span) -> bool:
+    """LangGraph calls the step that asks the model `agent`; versions 3 and 4 take it for one."""
+    return span.name == "agent" == metadata_of(span.attributes, _METADATA + "langgraph_node")
+
+
+def _returned_by_tool(span: Span) -> bool:
+    """Whether a span's output is the message of a tool of its name: older handlers had no type for tools."""
+    output = structured(span.attributes.get(_OUTPUT))
+    message = langchain_fields(output)
+    return message is not None and message.get("type") == "tool" and message.get("name") == span.name
 
 
 def _with_status(span: Span) -> Span:
@@ -106,7 +121,7 @@ def _base(span: Span, kind: Any, **fields: Any) -> Reading:
 
 def _read_tool(span: Span) -> Reading:
     attributes = span.attributes
-    called, wrapped_id = unwrap(_tools.arguments(span, attributes.get(_INPUT), scalar=True))
+    called, wrapped_id = unwrap(_tools.arguments(span, _given(attributes), scalar=True))
     silent = attributes.get(_LEVEL) == "ERROR" and not span.status_message and not span.events
     tool = _tools.fields(
         span,
@@ -119,12 +134,19 @@ def _read_tool(span: Span) -> Reading:
     return _base(span, "tool", tool=tool, content=tool_content(tool))
 
 
+def _given(attributes: Attributes) -> Any:
+    """The input; where it is the repr of the arguments, the metadata has them as JSON."""
+    value, exact = attributes.get(_INPUT), attributes.get(_METADATA + "inputs")
+    is_repr = isinstance(value, str) and value[:2] in ("{'", '{"') and structured(value) is None
+    return exact if is_repr and isinstance(structured(exact), dict) else value
+
+
 def _read_model(span: Span, history: History) -> Reading:
     attributes = span.attributes
     given, answered = attributes.get(_INPUT), attributes.get(_OUTPUT)
     cut = any(isinstance(v, str) and v[:1] in "[{" and structured(v) is None and was_cut(span, v) for v in (given, answered))  # fmt: skip
     asked = _value(given)
-    items = [item for item in _payloads.entered(asked) if not _is_definition(item)]
+    items = _answers_named([item for item in _payloads.entered(asked) if not _is_definition(item)])
     entered = genai.send_items(history, items)
     left = genai.send_items(history, _payloads.left(_value(answered)))
     defined = [item["content"] for item in asked if _is_definition(item)] if isinstance(asked, list) else None
@@ -137,6 +159,21 @@ def _read_model(span: Span, history: History) -> Reading:
         definitions=definitions(defined or _payloads.tools(asked)),
         history_complete=bool(entered.digests) and not cut,
     )
+
+
+def _answers_named(items: list[Any]) -> list[Any]:
+    """The items with the role of tool results where the handler wrote the tool's name: its requests tell."""
+    names = {
+        request.tool_name
+        for item in items
+        if isinstance(item, dict) and item.get("role") == "assistant"
+        for message in from_item(item)
+        for request in message.requests
+    }
+    return [
+        {**item, "role": "tool", "name": item["role"]} if isinstance(item, dict) and item.get("role") in names else item
+        for item in items
+    ]
 
 
 def _value(value: Any) -> Any:
