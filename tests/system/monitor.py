@@ -82,6 +82,13 @@ class ServedMonitor:
             self._process.terminate()
         return self._process.wait(60)
 
+    def peak_bytes(self) -> int:
+        """The most memory the process ever had resident."""
+        assert self._process is not None
+        status = Path(f"/proc/{self._process.pid}/status").read_text()
+        [line] = [line for line in status.splitlines() if line.startswith("VmHWM:")]
+        return int(line.split()[1]) * 1024
+
     def log(self) -> str:
         return (self.folder / "log").read_text()[-4000:]
 
