@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Annotated, Any, get_args
 
 import msgspec
 
@@ -17,6 +17,11 @@ from otelmon.store.database import Database
 from otelmon.store.snapshot import snapshot
 from otelmon.vocabulary.errors import Problem, UserError
 from otelmon.vocabulary.finding import Family, IncidentLabel, IncidentState, Severity
+
+MOST = 100_000
+Amount = Annotated[int, msgspec.Meta(ge=1, le=MOST)]
+Offset = Annotated[int, msgspec.Meta(ge=0, le=2**53)]
+Nanoseconds = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 
 
 class _Params(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -33,9 +38,9 @@ class Incidents(_Params, frozen=True, kw_only=True):
     tool: str | None = None
     environment: str | None = None
     label: IncidentLabel | None = None
-    since: int | None = None
-    limit: int = 50
-    offset: int = 0
+    since: Nanoseconds | None = None
+    limit: Amount = 50
+    offset: Offset = 0
 
 
 class One(_Params, frozen=True, kw_only=True):
@@ -52,10 +57,10 @@ class Runs(_Params, frozen=True, kw_only=True):
     environment: str | None = None
     conversation: str | None = None
     trace: str | None = None
-    since: int | None = None
+    since: Nanoseconds | None = None
     with_findings: bool = False
-    limit: int = 50
-    offset: int = 0
+    limit: Amount = 50
+    offset: Offset = 0
 
 
 class Findings(_Params, frozen=True, kw_only=True):
@@ -67,9 +72,9 @@ class Findings(_Params, frozen=True, kw_only=True):
     conversation: str | None = None
     rule: str | None = None
     status: str | None = None
-    since: int | None = None
-    limit: int = 1000
-    offset: int = 0
+    since: Nanoseconds | None = None
+    limit: Amount = 1000
+    offset: Offset = 0
 
 
 class Tool(_Params, frozen=True, kw_only=True):
@@ -104,15 +109,23 @@ class Read(msgspec.Struct, frozen=True):
 
 
 def _incidents(database: Database, p: Incidents) -> results.IncidentPage:
-    states: tuple[IncidentState, ...] = msgspec.convert(
-        [s for s in p.states.split(",") if s], tuple[IncidentState, ...]
-    )
+    states = _states(p.states)
     wanted = results.IncidentFilter(
         states=states, severity=p.severity, family=p.family, agent=p.agent, tool=p.tool,
         environment=p.environment, label=p.label, since=p.since,
     )  # fmt: skip
     with database.read() as cursor:
         return queries.incidents(cursor, wanted, p.limit, p.offset)
+
+
+def _states(text: str) -> tuple[IncidentState, ...]:
+    try:
+        return msgspec.convert([s for s in text.split(",") if s], tuple[IncidentState, ...])
+    except msgspec.ValidationError:
+        known = ", ".join(get_args(IncidentState))
+        raise UserError(
+            Problem("read incidents", f"states {text!r} is not known", f"some of {known}, with commas")
+        ) from None
 
 
 def _runs(database: Database, p: Runs) -> tuple[results.RunSummary, ...]:
