@@ -216,6 +216,9 @@ def _content_parts(item: dict[str, Any], role: Role) -> list[Any]:
         return [{"type": "tool_call_response", "id": item.get("tool_call_id"), "response": content, "name": item.get("name"), "is_error": failed}]  # fmt: skip
     parts = content if isinstance(content, list) else [] if content is None else [content]
     calls = item.get("tool_calls")
+    extra = item.get("additional_kwargs")
+    if not calls and isinstance(extra, dict):  # LangChain, where only the provider's own form was kept
+        calls = extra.get("tool_calls")
     return [*parts, *(_openai_call(c) for c in calls)] if isinstance(calls, list) else list(parts)
 
 
@@ -276,7 +279,7 @@ def _sort_part(
         text = part.get("content", part.get("text"))
         if isinstance(text, str):
             texts.append(text)
-    elif kind not in _SILENT:
+    elif kind not in _SILENT and "reasoning" not in kind.lower():
         texts.append("[image]" if kind in _IMAGE or "image" in str(part.get("modality", "")) else f"[{_label(kind)}]")
 
 

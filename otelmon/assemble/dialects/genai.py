@@ -121,6 +121,8 @@ def read_messages(span: Span, history: History, dialect: str, kind: str) -> Read
     system = _system(attributes.get("gen_ai.system_instructions"), history)
     entered, left = _exchange(span, attributes, history, rename, kind)
     before = system + entered
+    if system.digests and entered.digests[: len(system.digests)] == system.digests:  # said in both places
+        before = Batch(entered.digests, before.messages, before.truncated)
     cut = before.truncated or left.truncated or (span.dropped_events_count > 0 and bool(span.events))
     seen = bool(entered.digests or left.digests)
     base = reading(span, dialect, "agent" if kind == "agent" else "model")

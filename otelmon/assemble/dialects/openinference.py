@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from otelmon.assemble.dialects import _flat, _tools
+from otelmon.assemble.dialects import _flat, _payloads, _tools
 from otelmon.assemble.dialects._definitions import definitions
 from otelmon.assemble.dialects._fields import (
     call_id_of,
@@ -154,6 +154,11 @@ def _read_model(span: Span, history: History) -> Reading:
     entered, entered_gaps = _messages(span, _INPUT, history)
     left, left_gaps = _messages(span, _OUTPUT, history)
     tools = definitions([r["tool.json_schema"] for r in _flat.rows(attributes, _TOOLS).values() if "tool.json_schema" in r])  # fmt: skip
+    if not entered.digests and first_text(attributes, "llm.prompts"):
+        entered = history.send(_prompts(attributes["llm.prompts"]))
+        left = left if left.digests else history.send(_completion(attributes))
+    elif entered.digests and not left.digests:
+        left = history.send(_completion(attributes))
     seen = bool(entered.digests or left.digests)
     if not seen and attributes.get("input.value") is not None:
         return msgspec.structs.replace(_base(span, "other"), definitions=tools)
@@ -167,6 +172,22 @@ def _read_model(span: Span, history: History) -> Reading:
         definitions=tools,
         history_complete=bool(entered.digests) and not cut,
     )
+
+
+def _prompts(value: Any) -> list[Message]:
+    """The prompts of a completion that is no chat: a list, or one text."""
+    found = structured(value)
+    texts = found if isinstance(found, list) else [value]
+    return [make("user", text) for text in texts if isinstance(text, str) and text]
+
+
+def _completion(attributes: Attributes) -> list[Message]:
+    """The answer where no output message shows it: the response of the model's API, or its text."""
+    value = attributes.get("output.value")
+    found = structured(value)
+    if found is None:
+        return [make("assistant", value)] if isinstance(value, str) and _is_prose(value) else []
+    return [m for item in _payloads.left(found) for m in from_item(item) if m.role == "assistant"]
 
 
 def _messages(span: Span, prefix: str, history: History) -> tuple[Batch, bool]:
