@@ -25,6 +25,10 @@ _CODE_KEYS = ("code", "error_code", "errorcode", "type", "error_type", "errortyp
 _MESSAGE_KEYS = ("message", "error_message", "errormessage", "detail", "details", "reason", "description", "msg")
 _STATUS_KEYS = ("status", "status_code", "statuscode", "http_status", "httpstatus")
 _WRAPPERS = ("result", "response", "data", "output", "structuredcontent", "body", "payload")
+_BESIDE_ERRORS = frozenset(
+    {"request", "meta", "metadata", "extensions", "links", "context", "params", "input", "warnings", "documentation"}
+)
+_NUMBERS = frozenset({"code", "status", "statuscode", "status_code", "timestamp", "failed", "failures", "time", "took"})
 _OUTCOMES = ("status", "state", "result", "outcome")
 
 _ERROR_START = re.compile(
@@ -114,10 +118,33 @@ def _error_members(folded: Mapping[str, Any], path: str) -> BodyError | None:
             continue
         if name in ("errors", "exception", "fault") and not _is_error_value(inner):
             continue
+        if name == "errors" and _is_partial(folded):
+            continue
         if isinstance(inner, str) and inner.strip().lower() in ("none", "null", "false", "no", "0", "ok", "n/a"):
             continue
         return _from_member(inner, folded, f"{path}.{name}".lstrip("."))
     return None
+
+
+def _is_partial(folded: Mapping[str, Any]) -> bool:
+    """A part of what was asked for failed and the rest is here: `{"created": 9, "errors": [...]}`."""
+    for name, item in folded.items():
+        if name in _ERROR_KEYS or name in _BESIDE_ERRORS:
+            continue
+        counted = isinstance(item, int) and not isinstance(item, bool) and item > 0 and name not in _NUMBERS
+        if counted or (isinstance(item, list | Mapping) and item):
+            return True
+    return False
+
+
+def is_record_of_failure(value: Any) -> bool:
+    """A task, job or payment that failed, with its own id: what a reader of such records was asked for."""
+    if not isinstance(value, Mapping):
+        return False
+    folded = {key.lower(): item for key, item in list(value.items())[:MAX_KEYS] if isinstance(key, str)}
+    word = folded.get("status", folded.get("state"))
+    named = any(key == "id" or key.endswith(("_id", "id")) for key in folded)
+    return named and isinstance(word, str) and word.strip().lower() in _BAD_STATUS - {"error"}
 
 
 def _is_error_value(inner: Any) -> bool:

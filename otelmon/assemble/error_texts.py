@@ -137,7 +137,7 @@ def _statement(tool_name: str, line: str) -> BodyError | None:
     validator, a shell or a dispatcher says."""
     if len(line) > MAX_STATEMENT or _BUT_DONE.search(line) or _ENDED.match(line):
         return None
-    if _VALIDATION.match(line) or (not _asks(tool_name) and _STATEMENT.match(line)):
+    if _VALIDATION.match(line) or (not asks(tool_name) and _STATEMENT.match(line)):
         return BodyError(line)
     return None
 
@@ -146,13 +146,14 @@ def _returns(tool_name: str, things: frozenset[str]) -> bool:
     """True when the name ends in one of these things and begins as reading them does: `tail_logs`, `get_log_lines`."""
     words = _words(tool_name)
     cut = next((place for place, word in enumerate(words) if word in ("by", "for", "from", "with", "of")), len(words))
-    return not things.isdisjoint(words[max(cut - 2, 0) : cut]) and (_asks(tool_name) or words[0] in _TAKES)
+    return not things.isdisjoint(words[max(cut - 2, 0) : cut]) and (asks(tool_name) or words[0] in _TAKES)
 
 
 def _words(tool_name: str) -> list[str]:
     return [part.lower() for part in _NAME_PART.findall(tool_name)]
 
 
-def _asks(tool_name: str) -> bool:
+def asks(tool_name: str) -> bool:
+    """True for a tool that answers questions, as its name says."""
     words = _words(tool_name)
     return bool(words) and (not _ASKS.isdisjoint(words[:2]) or words[-1] in ("lookup", "search", "query"))

@@ -17,8 +17,8 @@ from typing import Any
 
 import msgspec
 
-from otelmon.assemble.bodies import BodyError, errors_in_body
-from otelmon.assemble.error_texts import returns_logs, short_error
+from otelmon.assemble.bodies import BodyError, errors_in_body, is_record_of_failure
+from otelmon.assemble.error_texts import asks, returns_logs, short_error
 from otelmon.vocabulary.event import Outcome
 from otelmon.vocabulary.reading import HttpFields, ToolFields
 
@@ -111,7 +111,8 @@ def derive_outcome(
 
 def _body_error(fields: ToolFields) -> BodyError | None:
     if fields.result is not None and not isinstance(fields.result, str):
-        return errors_in_body(fields.result, fields.result_text)
+        asked_for = asks(fields.name) and is_record_of_failure(fields.result)
+        return None if asked_for else errors_in_body(fields.result, fields.result_text)
     text = fields.result if isinstance(fields.result, str) else fields.result_text
     if text is None or returns_logs(fields.name):
         return None

@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from otelmon.assemble.outcome import Verdict, derive_outcome
 from otelmon.checks.view import View
 from otelmon.rules.notation import (
     AnyStep,
@@ -33,7 +34,7 @@ from otelmon.vocabulary.event import (
     ToolDefinition,
     UserMessage,
 )
-from otelmon.vocabulary.reading import Approval, RequestedCall
+from otelmon.vocabulary.reading import Approval, RequestedCall, ToolFields
 
 _NOON = 1_767_268_800_000_000_000  # 2026-01-01T12:00:00Z
 _SECOND = 1_000_000_000
@@ -142,6 +143,7 @@ class _Builder:
         elif not step.parallel:
             talk.batch += 1
         identity = f"{base['trace_id']}:{base['span_id']}"
+        verdict = _verdict(step, self.content)
         facts = {said: getattr(step, said) for said in ("principal", "host", "environment", "trigger", "model")}
         return ToolCall(
             **base,
@@ -153,10 +155,10 @@ class _Builder:
             tool_call_id=step.id,
             derived=step.derived,
             span_ids=(base["span_id"],),
-            outcome=step.outcome or ("failed" if step.error is not None or step.error_type else "succeeded"),
-            outcome_source="test",
-            error_type=step.error_type or ("error" if step.error is not None else None),
-            error_message=step.error,
+            outcome=verdict.outcome,
+            outcome_source=verdict.source,
+            error_type=verdict.error_type,
+            error_message=verdict.error_message,
             server=step.server,
             idempotency_key=step.key,
             attempt=step.attempt,
@@ -234,6 +236,17 @@ def _message(talk: _Talk, step: AnyStep, base: dict[str, Any]) -> Event:
     text = step.assistant if isinstance(step, AssistantStep) else ""
     requests = tuple(RequestedCall(c.tool, c.id, c.args) for c in calls)
     return AssistantMessage(**base, text=text, requests=requests, agent_name=step.agent)
+
+
+def _verdict(step: ToolStep, content: bool) -> Verdict:
+    """The outcome as the test says it, else as the result tells it."""
+    wrong = step.error is not None or bool(step.error_type)
+    if step.outcome or wrong or step.result is None or not content:
+        kind = step.error_type or ("error" if step.error is not None else None)
+        return Verdict(step.outcome or ("failed" if wrong else "succeeded"), "test", kind, step.error)
+    text = step.result if isinstance(step.result, str) else None
+    fields = ToolFields(step.tool, step.tool, result=step.result, result_text=text, result_fidelity="exact")
+    return derive_outcome(fields, derived=step.derived)
 
 
 def _definition(define: Define, base: dict[str, Any]) -> ToolDefinition:

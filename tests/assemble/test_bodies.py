@@ -27,6 +27,7 @@ BODIES_WITH_ERRORS: list[Any] = [
     {"status_code": 500},
     {"code": 404, "message": "not found"},
     {"result": {"success": False, "error": "no such order"}},
+    {"errors": [{"message": "bad date"}], "meta": {"trace": "t-1"}, "status": 400},
     {"data": None, "errors": [{"message": "field x unknown", "path": ["x"]}]},
     [{"type": "text", "text": "Error: no such order"}],
 ]
@@ -65,6 +66,9 @@ BODIES_WITHOUT: list[Any] = [
     {"order_id": "A-1", "status": "failed", "total": 5},
     {"id": 7, "status": "failed", "kind": "incident"},
     {"rows": [{"error": "disk full", "at": "10:00"}, {"error": "disk full", "at": "11:00"}]},
+    {"created": 9, "errors": [{"row": 3, "message": "bad date"}]},
+    {"data": {"order": {"id": 1}}, "errors": [{"message": "field x unknown"}]},
+    {"results": [{"id": 1}], "errors": ["2 was skipped"]},
     {"logs": "Error: disk full\nError: disk full"},
     {"total": 404, "page": 1},
     {"code": 450, "name": "beam", "unit": "mm", "price": 3},

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -87,6 +90,21 @@ def test_a_short_refusal_is_a_failure_with_its_words(name: str, text: str) -> No
 @pytest.mark.parametrize(("name", "text"), FINE)
 def test_texts_about_errors_and_answers_are_fine(name: str, text: str) -> None:
     assert verdict(name, text).outcome == "succeeded"
+
+
+@pytest.mark.parametrize(
+    ("name", "result", "outcome"),
+    [
+        ("get_job", {"job_id": 7, "status": "failed", "error": "disk full"}, "succeeded"),
+        ("check_payment", {"id": "p-1", "state": "rejected", "reason": "no funds"}, "succeeded"),
+        ("start_job", {"job_id": 7, "status": "failed", "error": "disk full"}, "failed"),
+        ("get_job", {"status": "failed", "error": "disk full"}, "failed"),
+        ("get_job", {"job_id": 7, "status": "error", "error": "no such job"}, "failed"),
+    ],
+)
+def test_a_reader_of_records_that_shows_a_failed_one_did_its_work(name: str, result: Any, outcome: str) -> None:
+    fields = ToolFields(name, name, result=result, result_text=json.dumps(result), result_fidelity="exact")
+    assert derive_outcome(fields).outcome == outcome
 
 
 def test_a_status_is_kept_as_a_number() -> None:
