@@ -32,12 +32,19 @@ def _of(node: ast.AST, place: str) -> Iterator[Use]:
             yield from _key("gauge", elts, place)
         case ast.Tuple(elts=[ast.Constant(value=str(name)), *_] as elts) if name in TABLE and "runtime" in place:
             yield from _key(TABLE[name].kind, elts, place)
+        case ast.Dict(values=values) if "runtime" in place:  # which counter a signal has
+            names = [part.value for part in values if isinstance(part, ast.Constant)]
+            yield from (("counter", str(name), None, place) for name in names if _is_counter(name))
         case ast.Call(func=ast.Attribute(attr="_add"), args=[ast.Constant(value=str(name)), _, *values]):
             yield "counter", name, len(values), place
         case ast.FunctionDef(name="stats"):
             for part in ast.walk(node):
                 if isinstance(part, ast.Dict):
                     yield from _stats(part, place)
+
+
+def _is_counter(name: object) -> bool:
+    return isinstance(name, str) and name in TABLE and TABLE[name].kind == "counter"
 
 
 def _key(kind: str, elts: list[ast.expr], place: str) -> Iterator[Use]:
