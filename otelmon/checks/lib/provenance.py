@@ -50,18 +50,28 @@ class Lineage(msgspec.Struct, frozen=True):
     sure: bool = True
 
 
-_REMEMBERED: WeakKeyDictionary[View, dict[str, tuple[Lineage, ...]]] = WeakKeyDictionary()
+_REMEMBERED: WeakKeyDictionary[View, tuple[dict[str, tuple[Lineage, ...]], Index]] = WeakKeyDictionary()
 
 
 def lineage(call: ToolCall, view: View) -> tuple[Lineage, ...]:
     """The lineage of every scalar argument of a call, in the order of the arguments."""
+    return _known(view)[0].get(call.key, ())
+
+
+def index_of(view: View) -> Index:
+    """Every value of the conversation with the first event that had it; what was known before an event is what
+    has an earlier position."""
+    return _known(view)[1]
+
+
+def _known(view: View) -> tuple[dict[str, tuple[Lineage, ...]], Index]:
     known = _REMEMBERED.get(view)
     if known is None:
         known = _REMEMBERED[view] = _walk(view)
-    return known.get(call.key, ())
+    return known
 
 
-def _walk(view: View) -> dict[str, tuple[Lineage, ...]]:
+def _walk(view: View) -> tuple[dict[str, tuple[Lineage, ...]], Index]:
     """Read the conversation once, in order: look up each call's arguments, then learn its result."""
     index = Index()
     for run in view.runs:
@@ -73,7 +83,7 @@ def _walk(view: View) -> dict[str, tuple[Lineage, ...]]:
             _learn_call(event, found[event.key], index)
         else:
             _learn_message(event, index)
-    return found
+    return found, index
 
 
 def _trace(call: ToolCall, view: View, index: Index) -> tuple[Lineage, ...]:

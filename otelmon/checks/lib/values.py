@@ -104,6 +104,11 @@ def runs(text: str) -> list[str]:
     return _RUN.findall(fold(text))
 
 
+def chunks(text: str) -> list[str]:
+    """The pieces of a text between blanks, quotes and brackets, as written: ids keep their marks."""
+    return _CHUNK.findall(text[:MAX_TEXT])
+
+
 def decimal_text(value: Decimal) -> str:
     """Canonical decimal text: `18.50` -> `18.5`, `4E+1` -> `40`."""
     text = format(value, "f")
