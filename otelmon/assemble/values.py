@@ -66,6 +66,15 @@ def parse_json(text: str) -> Any:
     return value
 
 
+def shallow(text: str) -> Any:
+    """As `parse_json` for text that is nested too deep: "[too deep]" stands where we stop reading, so that what lies
+    beside it is not lost. None when not even the fast reader gets to the end."""
+    try:
+        return plain(_decode(text))
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        return None
+
+
 def _parse_slowly(text: str, first_error: str) -> Any:
     """The standard library's reader for what the fast one refuses: NaN, 1e400, lone surrogates."""
     try:
@@ -231,7 +240,7 @@ def _decode_text(raw: str, cut: bool, scalar: bool) -> Decoded:
         return _undecoded(raw, "truncated" if cut and ends_in_cut_marker(raw) else "exact", scalar)
     if value is None:
         return Decoded({}, None, "decoded")
-    if not isinstance(value, str):
+    if not isinstance(value, str) or raw.lstrip()[:1] != '"':  # a number beyond 64 bits is its digits, not a text
         return Decoded(value, None, "exact")
     return _open_layers(raw, value, scalar)
 

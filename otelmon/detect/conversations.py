@@ -267,22 +267,33 @@ class ConversationTable:
 
     # -- limits ----------------------------------------------------------------------------------
     def _enforce_limits(self, output: Output) -> None:
-        while len(self._held) > self._config.max_conversations or self._bytes > self._config.max_bytes:
-            reason = "max_conversations" if len(self._held) > self._config.max_conversations else "max_bytes"
-            where, conversation = self._oldest()
+        """The longest quiet conversations leave, those that are over first. Ordered once, not for each that leaves:
+        when none is over, looking for one that is would cost all of them every time."""
+        if self._beyond() is None:
+            return
+        held = sorted(self._held.items(), key=lambda item: not item[1].saved)  # stable: the order of age stays
+        for where, conversation in held:
+            reason = self._beyond()
+            if reason is None:
+                return
             if not conversation.saved:
-                for run in conversation.runs:
-                    if run.run_id not in conversation.closed:
-                        conversation.closed[run.run_id] = "evicted"
-                        self.counters["runs_closed", "evicted"] += 1
-                self._judge_or_leave(where, conversation, 0, output)
+                self._evict(where, conversation, output)
             if where in self._held:
                 self._leave(where, conversation, output, reason)
 
-    def _oldest(self) -> tuple[Where, ConversationState]:
-        """The longest quiet conversation that is over, else the longest quiet one."""
-        over = (item for item in self._held.items() if item[1].saved)
-        return next(over, None) or next(iter(self._held.items()))
+    def _beyond(self) -> str | None:
+        """Which limit is passed."""
+        if len(self._held) > self._config.max_conversations:
+            return "max_conversations"
+        return "max_bytes" if self._bytes > self._config.max_bytes else None
+
+    def _evict(self, where: Where, conversation: ConversationState, output: Output) -> None:
+        """Judge runs that are not over as if they were."""
+        for run in conversation.runs:
+            if run.run_id not in conversation.closed:
+                conversation.closed[run.run_id] = "evicted"
+                self.counters["runs_closed", "evicted"] += 1
+        self._judge_or_leave(where, conversation, 0, output)
 
     def _shorten(self, conversation: ConversationState, output: Output) -> None:
         """Let the oldest traces of a conversation go, then the oldest readings of the last one; what
@@ -351,5 +362,6 @@ class ConversationTable:
 
     def stats(self) -> dict[str, int]:
         """How much is held now."""
-        runs = sum(1 for c in self._held.values() for r in c.runs if r.run_id not in c.closed)
+        # Asked by another thread: the copies are made in one step, so that nothing changes under the loop.
+        runs = sum(1 for c in list(self._held.values()) for r in tuple(c.runs) if r.run_id not in c.closed)
         return {"conversations": len(self._held), "runs_open": runs, "detect_bytes": self._bytes}

@@ -29,7 +29,12 @@ def read_span(target: Target, trace: bytes, number: int, parent: bytes, **more: 
     }  # fmt: skip
     start = target.begin + number * SECOND // 100
     return a_span(
-        trace=trace, span=ident(trace, number)[:8], parent=parent, start=start, end=start + SECOND // 200, attributes=attributes
+        trace=trace,
+        span=ident(trace, number)[:8],
+        parent=parent,
+        start=start,
+        end=start + SECOND // 200,
+        attributes=attributes,
     )
 
 
@@ -43,7 +48,13 @@ def test_a_trace_of_ten_thousand_spans_is_one_run(target: Target) -> None:
         answer = target.post(as_protobuf([a_group(*spans)]), spans=len(spans))
         assert (answer.status, answer.refused) == (200, 0)
     end = target.begin + 1000 * SECOND
-    agent = a_span(trace=trace, span=root, start=target.begin, end=end, attributes={**common, "gen_ai.operation.name": "invoke_agent"})
+    agent = a_span(
+        trace=trace,
+        span=root,
+        start=target.begin,
+        end=end,
+        attributes={**common, "gen_ai.operation.name": "invoke_agent"},
+    )
     assert target.send([agent], good).status == 200
     target.assert_unhurt(good)
     target.monitor.wait_until_through(LONG)

@@ -23,7 +23,9 @@ def tool_span(target: Target, name: str, arguments: Any = "{}", **changes: Any) 
         "gen_ai.tool.call.id": "c1", "gen_ai.tool.call.arguments": arguments, **changes.pop("more", {}),
     }  # fmt: skip
     times = {"start": target.begin, "end": target.begin + SECOND}
-    return a_span(**{"trace": ident(name)[:16], "span": ident(name, "span")[:8], "attributes": attributes, **times, **changes})
+    return a_span(
+        **{"trace": ident(name)[:16], "span": ident(name, "span")[:8], "attributes": attributes, **times, **changes}
+    )
 
 
 # -- bodies that are not what they say ------------------------------------------------------------------
@@ -54,7 +56,12 @@ def test_a_body_that_is_cut_off_is_refused_whole_and_taken_when_sent_again(targe
 
 
 def test_an_empty_request_is_fine(target: Target) -> None:
-    for body, kind in ((b"", PROTOBUF), (b"{}", JSON), (b'{"resourceSpans": null}', JSON), (b'{"resourceSpans": []}', JSON)):
+    for body, kind in (
+        (b"", PROTOBUF),
+        (b"{}", JSON),
+        (b'{"resourceSpans": null}', JSON),
+        (b'{"resourceSpans": []}', JSON),
+    ):
         answer = target.post(body, kind)
         assert (answer.status, answer.refused) == (200, 0)
     target.assert_well()
@@ -83,7 +90,9 @@ def test_a_gzip_bomb_is_refused_without_being_held(target: Target) -> None:
     assert target.post(bomb, content_encoding="gzip").status == 413
     assert target.monitor.peak_bytes() - before < 300 * MIB
     good = target.good("after-bomb")
-    assert target.post(gzip.compress(as_protobuf([a_group(*good.spans)])), spans=3, content_encoding="gzip").status == 200
+    assert (
+        target.post(gzip.compress(as_protobuf([a_group(*good.spans)])), spans=3, content_encoding="gzip").status == 200
+    )
     target.assert_unhurt(good)
 
 
@@ -140,7 +149,9 @@ def nested(levels: int) -> Any:
 @pytest.mark.parametrize("kind", [JSON])
 def test_an_attribute_nested_100_deep_is_refused_alone(target: Target, kind: str) -> None:
     good = target.good(f"beside-deep-{kind}")
-    answer = target.send([tool_span(target, f"deep-{kind}", nested(100)), tool_span(target, f"flat-{kind}", nested(20))], good, kind)
+    answer = target.send(
+        [tool_span(target, f"deep-{kind}", nested(100)), tool_span(target, f"flat-{kind}", nested(20))], good, kind
+    )
     assert (answer.status, answer.refused) == (200, 1)
     assert "too_deep" in answer.words
     target.assert_unhurt(good)
@@ -173,7 +184,9 @@ def test_json_text_nested_too_deep_is_kept_as_text(target: Target, levels: int) 
 
 def test_nan_is_stored_and_every_output_stays_strict_json(target: Target) -> None:
     good = target.good("beside-nan")
-    spans = [tool_span(target, "nan", '{"amount": NaN, "rate": -Infinity, "n": 1e999}', more={"temperature": float("nan")})]
+    spans = [
+        tool_span(target, "nan", '{"amount": NaN, "rate": -Infinity, "n": 1e999}', more={"temperature": float("nan")})
+    ]
     answer = target.send(spans, good)
     assert (answer.status, answer.refused) == (200, 0)
     target.assert_unhurt(good)
@@ -285,7 +298,9 @@ def test_ten_thousand_attribute_names_cost_no_series_and_no_neighbour(target: Ta
 def test_hostile_names_are_shown_as_text(target: Target) -> None:
     good = target.good("beside-markup")
     markup = "<script>alert(1)</script>"
-    span = tool_span(target, "markup", json.dumps({markup: markup}), more={"gen_ai.tool.name": markup, "gen_ai.agent.name": markup})
+    span = tool_span(
+        target, "markup", json.dumps({markup: markup}), more={"gen_ai.tool.name": markup, "gen_ai.agent.name": markup}
+    )
     assert target.send([span], good).status == 200
     target.assert_unhurt(good)
     [run] = target.monitor.read("runs", conversation="markup")

@@ -80,7 +80,10 @@ def test_references_that_double_at_every_step_do_not_hang(target: Target) -> Non
 
 
 def test_a_recursive_schema_with_an_instance_20000_deep_is_not_evaluable(target: Target) -> None:
-    schema = {"$defs": {"node": {"type": "object", "properties": {"next": {"$ref": "#/$defs/node"}}}}, "$ref": "#/$defs/node"}
+    schema = {
+        "$defs": {"node": {"type": "object", "properties": {"next": {"$ref": "#/$defs/node"}}}},
+        "$ref": "#/$defs/node",
+    }
     deep = '{"next":' * 20_000 + "{}" + "}" * 20_000
     assert judged(target, "recursive", schema, deep) == []
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from otelmon.assemble.dialects import _resource
 from otelmon.assemble.dialects._errors import error_type
-from otelmon.assemble.values import is_round, looks_cut, parse_json, plain
+from otelmon.assemble.values import TooDeepError, is_round, looks_cut, parse_json, plain, shallow
 from otelmon.vocabulary.reading import HttpFields, Kind, Reading, ToolFields
 from otelmon.vocabulary.span import Attributes, Span
 
@@ -61,6 +61,8 @@ def structured(value: Any) -> Any:
     if isinstance(value, str):
         try:
             return parse_json(value)
+        except TooDeepError:
+            return shallow(value)
         except ValueError:
             return None
     return plain(value) if isinstance(value, dict | list | tuple) else None

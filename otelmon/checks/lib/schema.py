@@ -8,7 +8,11 @@ from typing import Any
 import jsonschema_rs
 import msgspec
 
+from otelmon.checks.lib.schema_cost import looks_at_a_place
+
 MAX_SCHEMA_BYTES, MAX_VALUE_BYTES, MAX_DEPTH, MAX_VIOLATIONS = 256 * 1024, 1024 * 1024, 64, 50
+MAX_LOOKS, MAX_WORK = 10_000, 5_000_000
+"""Subschemas asked about one place of a value, and about all of it together."""
 _MASK = "(value)"
 
 
@@ -28,7 +32,11 @@ class NotEvaluableError(Exception):
 def violations(schema: dict[str, Any], value: Any) -> list[Violation]:
     """Every place where the value breaks the schema, at most 50. Raises NotEvaluableError."""
     text = _bounded(schema, MAX_SCHEMA_BYTES)
-    _bounded(value, MAX_VALUE_BYTES)
+    size = _bounded(value, MAX_VALUE_BYTES)
+    if text.count(b'Ref"') + text.count(b'$ref"') > 1:
+        looks = _looks(text, depth(value))
+        if looks > MAX_LOOKS or looks * _places(size) > MAX_WORK:
+            raise NotEvaluableError
     validator = _compiled(text)
     if validator is None:
         raise NotEvaluableError
@@ -68,6 +76,16 @@ def depth(data: Any) -> int:
         current = [i for i in following if isinstance(i, dict | list)]
         level += 1
     return level + bool(current)
+
+
+def _places(text: bytes) -> int:
+    """At least the number of members and items in JSON text."""
+    return 1 + sum(text.count(mark) for mark in (b",", b"{", b"["))
+
+
+@lru_cache(maxsize=1024)
+def _looks(text: bytes, levels: int) -> int:
+    return looks_at_a_place(msgspec.json.decode(text), levels)
 
 
 @lru_cache(maxsize=256)

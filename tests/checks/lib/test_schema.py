@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from otelmon.checks.lib.schema import MAX_VIOLATIONS, NotEvaluableError, violations
+from otelmon.checks.lib.schema_cost import UNBOUNDED, looks_at_a_place
 
 SCHEMA = {
     "type": "object",
@@ -87,3 +88,69 @@ def test_any_schema_and_any_value_end_in_a_verdict_or_in_none(schema: dict[str, 
     except NotEvaluableError:
         return
     assert len(found) <= MAX_VIOLATIONS
+
+
+def doubling(steps: int) -> dict[str, Any]:
+    """Every step asks the next one twice."""
+    defs: dict[str, Any] = {f"s{n}": {"allOf": [{"$ref": f"#/$defs/s{n + 1}"}] * 2} for n in range(steps)}
+    return {"$defs": {**defs, f"s{steps}": {"type": "object"}}, "$ref": "#/$defs/s0"}
+
+
+TREE = {
+    "$defs": {
+        "node": {
+            "type": "object",
+            "properties": {
+                "left": {"$ref": "#/$defs/node"},
+                "right": {"$ref": "#/$defs/node"},
+                "v": {"type": "integer"},
+            },
+        }
+    },
+    "$ref": "#/$defs/node",
+}
+TWICE = {
+    "$defs": {"node": {"properties": {"n": {"allOf": [{"$ref": "#/$defs/node"}] * 2}, "v": {"type": "integer"}}}},
+    "$ref": "#/$defs/node",
+}
+
+
+def chain(name: str, levels: int) -> Any:
+    value: Any = {"v": "text"}
+    for _ in range(levels):
+        value = {name: value}
+    return value
+
+
+def test_references_that_multiply_are_not_evaluable_and_few_of_them_are() -> None:
+    assert [v.keyword for v in violations(doubling(3), 1)] != []
+    with pytest.raises(NotEvaluableError):
+        violations(doubling(40), 1)
+
+
+def test_recursion_costs_by_how_deep_the_value_is() -> None:
+    assert len(violations(TREE, chain("left", 60))) == 1
+    assert len(violations(TWICE, chain("n", 2))) >= 1
+    with pytest.raises(NotEvaluableError):
+        violations(TWICE, chain("n", 60))
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"allOf": [{"$ref": "#"}, {"$ref": "#"}]},
+        {"$defs": {"a": {"$ref": "#/$defs/b"}, "b": {"$ref": "#/$defs/a"}}, "$ref": "#/$defs/a"},
+        {"$dynamicRef": "#x", "allOf": [{"$ref": "#/$defs/a"}], "$defs": {"a": {"$dynamicAnchor": "x"}}},
+    ],
+)
+def test_references_in_a_circle_or_beyond_our_sight_are_not_evaluable(schema: dict[str, Any]) -> None:
+    with pytest.raises(NotEvaluableError):
+        violations(schema, {"a": 1})
+
+
+def test_a_bound_holds_for_what_a_validator_does() -> None:
+    """One ask at a place costs one, and what is asked in place adds up."""
+    assert looks_at_a_place({}, 5) == 1
+    assert looks_at_a_place(doubling(4), 0) >= 2**4
+    assert looks_at_a_place(doubling(40), 0) == UNBOUNDED
+    assert looks_at_a_place(TREE, 64) < 500
