@@ -16,6 +16,7 @@ from otelmon.golden.tasks import mine_incident
 from otelmon.store.database import Database
 from otelmon.vocabulary.config import Config
 from otelmon.vocabulary.errors import Problem, UnreachableError, UserError
+from otelmon.web.api import OWN_HEADER
 from otelmon.web.changes import change_incident
 from otelmon.web.reads import READS, answer, params_of
 
@@ -52,11 +53,10 @@ class ServerReader:
         return msgspec.json.decode(response.content, type=READS[name].result)
 
     def change(self, verb: str, incident_id: str, **given: str) -> None:
-        headers = {"x-otelmon": "1"}
-        _raise_for(self._client.post(f"/api/v1/incidents/{incident_id}/{verb}", json=given, headers=headers))
+        _raise_for(self._client.post(f"/api/v1/incidents/{incident_id}/{verb}", json=given))
 
     def mine(self, incident_id: str) -> GoldenTask:
-        response = self._client.post(f"/api/v1/incidents/{incident_id}/mine", headers={"x-otelmon": "1"})
+        response = self._client.post(f"/api/v1/incidents/{incident_id}/mine")
         _raise_for(response)
         return decode_task(response.content)
 
@@ -89,7 +89,9 @@ def _raise_for(response: httpx.Response) -> None:
 
 def client_of(config: Config) -> httpx.Client:
     """An HTTP client for the configured server."""
-    headers = {"authorization": f"Bearer {config.web.token}"} if config.web.token else {}
+    headers = {OWN_HEADER: "1"}
+    if config.web.token:
+        headers["authorization"] = f"Bearer {config.web.token}"
     return httpx.Client(base_url=f"http://{config.web.listen}", headers=headers, timeout=TIMEOUT_S, trust_env=False)
 
 

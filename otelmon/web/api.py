@@ -15,9 +15,10 @@ from starlette.routing import Route
 from otelmon import __version__
 from otelmon.golden.tasks import mine_incident
 from otelmon.metrics.exporter import CONTENT_TYPE
+from otelmon.store.database import Database
 from otelmon.vocabulary.errors import OtelmonError, Problem, UnreachableError, UserError
 from otelmon.web.changes import change_incident
-from otelmon.web.reads import answer
+from otelmon.web.reads import READS, answer
 from otelmon.web.site import Site
 
 Handler = Callable[[Request], Awaitable[Response]]
@@ -27,58 +28,92 @@ MAX_BODY = 64 * 1024
 
 def routes(site: Site) -> list[Route]:
     """The API's routes."""
+    api = _Api(site)
+    return [
+        Route("/metrics", api.metrics),
+        Route("/healthz", api.healthz),
+        Route("/readyz", api.readyz),
+        Route("/api/v1/replay", answered(api.replay), methods=["POST"]),
+        Route("/api/v1/incidents/{incident_id}/mine", answered(api.mine), methods=["POST"]),
+        Route("/api/v1/incidents/{incident_id}/{verb}", answered(api.change), methods=["POST"]),
+        Route("/api/v1/{name}", answered(api.read)),
+    ]
 
-    async def metrics(_: Request) -> Response:
-        return Response(await run_in_threadpool(site.metrics), media_type=CONTENT_TYPE)
 
-    async def healthz(_: Request) -> Response:
+class _Api:
+    """The handlers. Their docstrings are the reference (docs/api.md)."""
+
+    def __init__(self, site: Site) -> None:
+        self._site = site
+
+    async def metrics(self, _: Request) -> Response:
+        """All metrics of this process, for Prometheus."""
+        return Response(await run_in_threadpool(self._site.metrics), media_type=CONTENT_TYPE)
+
+    async def healthz(self, _: Request) -> Response:
+        """200 while the process answers. Needs no token."""
         return PlainTextResponse(f"otelmon {__version__}\n")
 
-    async def readyz(_: Request) -> Response:
-        problems = await run_in_threadpool(site.problems)
+    async def readyz(self, _: Request) -> Response:
+        """200 while every stage works, else 503 with what is wrong, a line each. Needs no token."""
+        problems = await run_in_threadpool(self._site.problems)
         return PlainTextResponse("\n".join(problems or ["ready"]) + "\n", 503 if problems else 200)
 
-    async def read(request: Request) -> Response:
+    async def read(self, request: Request) -> Response:
+        """One of the reads below; parameters in the query."""
         name = request.path_params["name"]
+        if name not in READS:
+            return error_response(UserError(Problem(name, "there is no such read", f"one of {', '.join(READS)}")), 404)
+        if READS[name].works:
+            refuse_foreign(request)
         given = dict(request.query_params)
-        found = await run_in_threadpool(answer, _database(site), name, given)
-        if found is None:
-            return error_response(UserError(Problem(name, f"there is none with the id {given.get('id')}")), 404)
-        return json_response(found)
+        found = await run_in_threadpool(answer, self._database, name, given)
+        return not_found(name, given["id"]) if found is None else json_response(found)
 
-    async def change(request: Request) -> Response:
+    async def change(self, request: Request) -> Response:
+        """`ack`, `resolve` or `label` an incident. The body is a JSON object of texts, each of which may
+        be left out: `who`, `note`, and for `label` its `label` (true_positive, false_positive, unreviewed)."""
         refuse_foreign(request)
         given = await _body(request)
-        path = request.path_params
-        await run_in_threadpool(change_incident, _database(site), path["verb"], path["incident_id"], site.wall(), given)
+        verb, incident_id = request.path_params["verb"], request.path_params["incident_id"]
+        if not await self._known(incident_id):
+            return not_found("incident", incident_id)
+        await run_in_threadpool(change_incident, self._database, verb, incident_id, self._site.wall(), given)
         return json_response({"ok": True})
 
-    async def mine(request: Request) -> Response:
+    async def mine(self, request: Request) -> Response:
+        """Make a golden task of an incident, keep it, and answer it."""
         refuse_foreign(request)
         incident_id = request.path_params["incident_id"]
-        return json_response(await run_in_threadpool(mine_incident, _database(site), incident_id, site.wall()))
+        if not await self._known(incident_id):
+            return not_found("incident", incident_id)
+        return json_response(await run_in_threadpool(mine_incident, self._database, incident_id, self._site.wall()))
 
-    async def replay(request: Request) -> Response:
+    async def replay(self, request: Request) -> Response:
+        """Send what was received in [`since`, `until`) through the stages again. The body is a JSON
+        object of texts: nanoseconds since the epoch. Answers how many messages."""
         refuse_foreign(request)
         given = await _body(request)
-        _database(site)
-        try:
-            since, until = int(given["since"]), int(given["until"]) if "until" in given else None
-        except (KeyError, ValueError):
-            raise UserError(
-                Problem("replay", "since is missing or not a number", "nanoseconds since the epoch")
-            ) from None
-        return json_response({"messages": await run_in_threadpool(site.replay, since, until)})
+        _ = self._database
+        since, until = _moment("since", given.get("since", "")), given.get("until")
+        number = await run_in_threadpool(self._site.replay, since, _moment("until", until) if until else None)
+        return json_response({"messages": number})
 
-    return [
-        Route("/metrics", metrics),
-        Route("/healthz", healthz),
-        Route("/readyz", readyz),
-        Route("/api/v1/replay", answered(replay), methods=["POST"]),
-        Route("/api/v1/incidents/{incident_id}/mine", answered(mine), methods=["POST"]),
-        Route("/api/v1/incidents/{incident_id}/{verb}", answered(change), methods=["POST"]),
-        Route("/api/v1/{name}", answered(read)),
-    ]
+    @property
+    def _database(self) -> Database:
+        if self._site.database is None:
+            raise UnreachableError(Problem("store", "this process runs without the store", "ask the process that has it"))  # fmt: skip
+        return self._site.database
+
+    async def _known(self, incident_id: str) -> bool:
+        return await run_in_threadpool(answer, self._database, "incident", {"id": incident_id}) is not None
+
+
+def _moment(name: str, text: str) -> int:
+    if not (text.isascii() and text.isdigit() and len(text) <= 19):
+        wrong = f"{name} is missing or not a number"
+        raise UserError(Problem("replay", wrong, "nanoseconds since the epoch, as a text of digits"))
+    return int(text)
 
 
 def answered(handler: Handler) -> Handler:
@@ -111,12 +146,6 @@ async def _body(request: Request) -> dict[str, str]:
         raise UserError(Problem("body", f"not a JSON object of texts: {error}")) from None
 
 
-def _database(site: Site) -> Any:
-    if site.database is None:
-        raise UnreachableError(Problem("store", "this process runs without the store", "ask the process that has it"))
-    return site.database
-
-
 def json_response(value: Any, status: int = 200) -> Response:
     """Strict JSON: lone surrogates are replaced; NaN can not occur in what the store keeps."""
     try:
@@ -125,6 +154,11 @@ def json_response(value: Any, status: int = 200) -> Response:
         text = json.dumps(msgspec.to_builtins(value, str_keys=True), ensure_ascii=False)
         data = text.encode("utf-8", "replace")
     return Response(data, status, media_type="application/json")
+
+
+def not_found(kind: str, id_: str) -> Response:
+    """The answer to an id that nothing has."""
+    return error_response(UserError(Problem(kind, f"there is none with the id {id_}")), 404)
 
 
 def error_response(error: OtelmonError, status: int) -> Response:

@@ -101,11 +101,14 @@ class Sizes(msgspec.Struct, frozen=True):
 
 
 class Read(msgspec.Struct, frozen=True):
-    """One read: its parameters, what answers it, and the type of the answer (None: not found)."""
+    """One read: its parameters, what answers it, the type of the answer (None: not found), and what it
+    gives in words. `works`: it writes files, so a foreign page must not be able to ask for it."""
 
     params: type[_Params]
     answer: Callable[[Database, Any], Any]
     result: Any
+    doc: str
+    works: bool = False
 
 
 def _incidents(database: Database, p: Incidents) -> results.IncidentPage:
@@ -168,20 +171,20 @@ def _sizes(database: Database, _: Nothing) -> Sizes:
 
 
 READS: dict[str, Read] = {
-    "incidents": Read(Incidents, _incidents, results.IncidentPage),
-    "incident": Read(One, _one(queries.incident), results.IncidentDetail | None),
-    "runs": Read(Runs, _runs, tuple[results.RunSummary, ...]),
-    "run": Read(One, _one(queries.run), results.RunDetail | None),
-    "conversation": Read(One, _one(queries.conversation), results.ConversationDetail | None),
-    "find": Read(One, _one(queries.find), tuple[results.Found, ...]),
-    "findings": Read(Findings, _findings, tuple[results.FindingDetail, ...]),
-    "tools": Read(Tool, _tools, tuple[results.ToolVersion, ...]),
-    "accounts": Read(Nothing, _accounts, list[Totals]),
-    "not_evaluable": Read(Nothing, _not_evaluable, tuple[results.NotEvaluableCount, ...]),
-    "sizes": Read(Nothing, _sizes, Sizes),
-    "golden_tasks": Read(Nothing, lambda database, _: stored_tasks(database), list[GoldenTask]),
-    "snapshot": Read(Nothing, lambda database, _: Place(str(snapshot(database))), Place),
-}
+    "incidents": Read(Incidents, _incidents, results.IncidentPage, "Incidents, active ones first, then the last seen, and how many match."),
+    "incident": Read(One, _one(queries.incident), results.IncidentDetail | None, "One incident with its findings, their calls and its history."),
+    "runs": Read(Runs, _runs, tuple[results.RunSummary, ...], "Runs, newest first, with their numbers of calls and open findings."),
+    "run": Read(One, _one(queries.run), results.RunDetail | None, "One run: messages and calls in causal order, findings, rules that could not decide."),
+    "conversation": Read(One, _one(queries.conversation), results.ConversationDetail | None, "One conversation: all its runs, messages, calls and findings."),
+    "find": Read(One, _one(queries.find), tuple[results.Found, ...], "Incidents, findings, runs, conversations and traces whose id starts with `id`."),
+    "findings": Read(Findings, _findings, tuple[results.FindingDetail, ...], "Findings, the open and oldest first, with the calls they point at."),
+    "tools": Read(Tool, _tools, tuple[results.ToolVersion, ...], "Every definition of a tool that was seen in traffic."),
+    "accounts": Read(Nothing, _accounts, list[Totals], "What became of everything received, by topic and partition."),
+    "not_evaluable": Read(Nothing, _not_evaluable, tuple[results.NotEvaluableCount, ...], "Runs in which a rule could not decide, by rule, agent and reason."),
+    "sizes": Read(Nothing, _sizes, Sizes, "Rows of the main tables and free bytes on the disk."),
+    "golden_tasks": Read(Nothing, lambda database, _: stored_tasks(database), list[GoldenTask], "Golden tasks mined so far."),
+    "snapshot": Read(Nothing, lambda database, _: Place(str(snapshot(database))), Place, "Path, on the server's machine, of a copy of the tables for SQL.", works=True),
+}  # fmt: skip
 
 
 def params_of(name: str, given: Mapping[str, object]) -> _Params:

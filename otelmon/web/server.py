@@ -39,7 +39,7 @@ def application(site: Site) -> ASGIApp:
     app: ASGIApp = Starlette(routes=[*routes(site), *page_routes(site)])
     if site.config.web.token:
         app = Authenticated(app, site.config.web.token)
-    return OwnHost(Headers(app), allowed_hosts(split_address(OPTION, site.config.web.listen)[0]))
+    return Headers(OwnHost(app, allowed_hosts(split_address(OPTION, site.config.web.listen)[0])))
 
 
 class Headers:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ import httpx
 import msgspec
 
 from otelmon.app.laws import load_laws
-from otelmon.app.runtime import Monitor
+from otelmon.app.runtime import STAGES, Monitor
 from otelmon.vocabulary.config import Config
 
 SECOND = 1_000_000_000
@@ -117,7 +117,7 @@ def double_write(number: int, **changes: Any) -> Talk:
 class LiveMonitor:
     """A started monitor and its addresses."""
 
-    def __init__(self, folder: Path, **changes: Any) -> None:
+    def __init__(self, folder: Path, stages: Sequence[str] = STAGES, **changes: Any) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         catalogue = folder / "catalogue.yaml"
         catalogue.write_text(CATALOGUE)
@@ -131,7 +131,7 @@ class LiveMonitor:
             "spool": {"fsync": False},
         }
         config = msgspec.convert(settings | changes, Config)
-        self.monitor = Monitor(config, load_laws(config))
+        self.monitor = Monitor(config, load_laws(config), stages)
         self.monitor.start()
         self.client = httpx.Client(base_url=self.web, trust_env=False, timeout=30)
 
