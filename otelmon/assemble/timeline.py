@@ -16,6 +16,7 @@ from otelmon.assemble.occurrences import Item, Occurrence
 from otelmon.assemble.order import Story
 from otelmon.assemble.runs import Place, RunDraft, SpanKey, place_all
 from otelmon.assemble.telling import tell
+from otelmon.assemble.twins import join_twins
 from otelmon.vocabulary.event import EndReason, Event, Run, Timeline
 from otelmon.vocabulary.reading import Reading
 
@@ -48,7 +49,8 @@ class _Assembly:
     ) -> None:
         self._conversation_id = conversation_id
         self._closed = closed
-        self._places, self._runs = place_all(spans)
+        self._places, runs = place_all(spans)
+        self._runs = join_twins(runs, self._places)
         self._table = MessageTable([*spans, *others])
         self._facts = {run.run_id: RunFacts(run) for run in self._runs}
         self._story = Story(self._table.messages)
