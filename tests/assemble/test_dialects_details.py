@@ -217,3 +217,11 @@ def test_wrappers_of_langsmith_and_mlflow_are_runs_only_at_the_root() -> None:
     assert [read(a).kind for a in (chain, task)] == ["other", "other"]
     assert [read(a, parent_span_id="").kind for a in (chain, task)] == ["agent", "agent"]
     assert read({"mlflow.spanType": '"PARSER"'}, parent_span_id="").kind == "other"
+
+
+def test_hidden_inputs_and_outputs_of_langsmith_are_no_arguments() -> None:
+    attributes = {"langsmith.span.kind": "tool", "gen_ai.tool.name": "refund", "gen_ai.prompt": "{}"}
+    hidden = tool(attributes | {"gen_ai.completion": "{}"})
+    assert (hidden.arguments_fidelity, hidden.result_fidelity) == ("absent", "absent")
+    shown = tool(attributes | {"gen_ai.completion": '{"output": "ok"}'})
+    assert (shown.arguments, shown.result_text) == ({}, "ok")

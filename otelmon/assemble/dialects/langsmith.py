@@ -101,7 +101,7 @@ def _read_tool(span: Span) -> Reading:
 
 def _called(span: Span) -> Decoded:
     """The inputs; LangChain gives the text of a call as its one input when it has nothing better."""
-    found = _tools.arguments(span, span.attributes.get(_PROMPT))
+    found = _tools.arguments(span, None if _hides(span) else span.attributes.get(_PROMPT))
     value = found.value
     if isinstance(value, dict) and value.keys() == {"input"} and isinstance(value["input"], str):
         inner = decode_arguments(value["input"])
@@ -110,10 +110,15 @@ def _called(span: Span) -> Decoded:
     return found
 
 
+def _hides(span: Span) -> bool:
+    """Hidden inputs and outputs are empty objects."""
+    return span.attributes.get(_PROMPT) == "{}" and span.attributes.get(_COMPLETION) in (None, "{}")
+
+
 def _returned(span: Span) -> Any:
     """The output; a failed run has an empty one."""
     raw = span.attributes.get(_COMPLETION)
-    if raw == "{}" and any(e.name == "exception" for e in span.events):
+    if raw == "{}" and (_hides(span) or any(e.name == "exception" for e in span.events)):
         return None
     value = structured(raw)
     return value["output"] if isinstance(value, dict) and value.keys() == {"output"} else raw
