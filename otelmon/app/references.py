@@ -11,6 +11,7 @@ from typing import Any
 import click
 import msgspec
 
+from otelmon.app.api_reference import api_page
 from otelmon.assemble.dialects import Shows, dialects
 from otelmon.metrics.alerts import ALERTS, rules_yaml, runbook
 from otelmon.metrics.dashboard import dashboard_json
@@ -29,6 +30,7 @@ def outputs(cli: click.Group) -> dict[Path, str]:
     rules = load_rules([builtin_rules_dir()], {}).rules.values()
     return {
         Path("docs/metrics.md"): metrics_page(),
+        Path("docs/api.md"): HEAD + api_page(),
         Path("docs/config.md"): config_page(),
         Path("docs/cli.md"): cli_page(cli),
         Path("docs/dialects.md"): dialects_page(),

@@ -26,18 +26,27 @@ OWN_HEADER = "x-otelmon"
 MAX_BODY = 64 * 1024
 
 
+ROUTES = (
+    ("GET", "/metrics", "metrics"),
+    ("GET", "/healthz", "healthz"),
+    ("GET", "/readyz", "readyz"),
+    ("GET", "/api/v1/{name}", "read"),
+    ("POST", "/api/v1/incidents/{incident_id}/mine", "mine"),
+    ("POST", "/api/v1/incidents/{incident_id}/{verb}", "change"),
+    ("POST", "/api/v1/replay", "replay"),
+)
+"""Method, path, and the handler in _Api."""
+
+
 def routes(site: Site) -> list[Route]:
     """The API's routes."""
     api = _Api(site)
-    return [
-        Route("/metrics", api.metrics),
-        Route("/healthz", api.healthz),
-        Route("/readyz", api.readyz),
-        Route("/api/v1/replay", answered(api.replay), methods=["POST"]),
-        Route("/api/v1/incidents/{incident_id}/mine", answered(api.mine), methods=["POST"]),
-        Route("/api/v1/incidents/{incident_id}/{verb}", answered(api.change), methods=["POST"]),
-        Route("/api/v1/{name}", answered(api.read)),
-    ]
+    return [Route(path, answered(getattr(api, name)), methods=[method]) for method, path, name in ROUTES]
+
+
+def described() -> list[tuple[str, str, str]]:
+    """(method, path, what it does) of every route, for the reference."""
+    return [(method, path, " ".join(getattr(_Api, name).__doc__.split())) for method, path, name in ROUTES]
 
 
 class _Api:
