@@ -225,3 +225,14 @@ def test_hidden_inputs_and_outputs_of_langsmith_are_no_arguments() -> None:
     assert (hidden.arguments_fidelity, hidden.result_fidelity) == ("absent", "absent")
     shown = tool(attributes | {"gen_ai.completion": '{"output": "ok"}'})
     assert (shown.arguments, shown.result_text) == ({}, "ok")
+
+
+def test_a_run_of_langsmith_has_its_agent_and_its_answer_unless_it_failed() -> None:
+    run = {"langsmith.span.kind": "chain", "gen_ai.completion": '{"output": "Done."}'}
+    found = read(run, parent_span_id="", name="support")
+    assert (found.agent_name, [m.text for m in found.messages]) == ("support", ["Done."])
+    failed = read(run, parent_span_id="", events=RAISED)
+    assert (failed.output, failed.error_type) == ((), "RuntimeError")
+    named = read(run | {"langsmith.metadata.lc_agent_name": "helper"}, parent_span_id="", name="support")
+    assert named.agent_name == "helper"
+    assert read(run, name="support").agent_name is None

@@ -37,6 +37,8 @@ ERROR = ("status_error",)
         {"signals": (*ERROR, "abandoned"), "error_message": "Abandoned"},
         {"signals": ERROR, "error_message": "connection reset by peer"},
         {"signals": ERROR, "error_message": "no response received"},
+        {"signals": ERROR, "error_message": "the API did not answer in 0.5 s"},
+        {"signals": (*ERROR, "no_reason")},
     ],
     ids=str,
 )
@@ -201,3 +203,14 @@ def test_the_shims_words(hint: str, outcome: str) -> None:
 
 def test_an_honest_word_does_not_hide_an_error_in_the_body() -> None:
     assert verdict({"ok": False}, outcome_hint="completed").outcome == "failed"
+
+
+def test_a_failure_that_says_how_is_no_silent_one() -> None:
+    assert verdict(signals=(*ERROR, "no_reason"), error_message="order is closed").outcome == "failed"
+    assert verdict(signals=ERROR).outcome == "failed"
+
+
+def test_a_call_without_result_and_without_trouble_rests_on_its_status() -> None:
+    assert verdict() == Verdict("succeeded", "status")
+    assert verdict("ok", result_fidelity="exact") == Verdict("succeeded", "return")
+    assert verdict(result_fidelity="truncated") == Verdict("succeeded", "return")
