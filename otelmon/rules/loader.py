@@ -157,11 +157,20 @@ def _check_problems(source: Source, data: dict[str, Any]) -> Iterator[Problem]:
         do = guess(name, checks) or f"known: {', '.join(checks) or 'none'}"
         yield source.problem(("check",), f"there is no check called {name}", do=do)
         return
-    yield from problems_of(source, params, check.params_type, ("params",))
+    yield from _params_mistakes(source, params, check.params_type, ("params",))
     for index, case in enumerate(_list(data.get("tests"))):
         if isinstance(case, dict) and isinstance(params, dict) and isinstance(case.get("params"), dict):
             at = ("tests", index, "params")
-            yield from problems_of(source, {**params, **case["params"]}, check.params_type, at)
+            yield from _params_mistakes(source, {**params, **case["params"]}, check.params_type, at)
+
+
+def _params_mistakes(source: Source, params: Any, kind: type[msgspec.Struct], at: Keys) -> Iterator[Problem]:
+    """Mistakes of shape; where there are none, those the parameters find in themselves (their conditions)."""
+    shape = list(problems_of(source, params, kind, at))
+    yield from shape
+    find = None if shape else getattr(msgspec.convert(params, kind), "mistakes", None)
+    for path, wrong, do in find() if find else ():
+        yield source.problem((*at, *path), wrong, do=do)
 
 
 def _tag_problems(source: Source, tags: Any) -> Iterator[Problem]:
@@ -278,7 +287,7 @@ def _params_problems(
 ) -> Iterator[Problem]:
     whole = {**rule.raw.get("params", {}), **params}
     source = Source(where, whole, {})
-    for problem in problems_of(source, whole, rule.check.params_type):
+    for problem in _params_mistakes(source, whole, rule.check.params_type, ()):
         yield msgspec.structs.replace(problem, where=_origin(origins, f"{where}.params"))
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from difflib import get_close_matches
 from functools import lru_cache
 from typing import Any
@@ -20,6 +20,7 @@ from otelmon.vocabulary.event import ToolCall
 
 MAX_LENGTH = 2_000
 MAX_LOOPS = 2
+ONLY_CALL = frozenset(("call",))
 MAX_LOOPED = 500  # things in one list or map of the arguments, where a loop may stand in a loop
 FIELDS: dict[str, Any] = {
     "name": "",
@@ -68,11 +69,11 @@ class _Condition:
 
     def __init__(self, text: str) -> None:
         self._program = cel.compile(text)
-        self._nests = len(_LOOP.findall(_STRING.sub("''", text))) > 1
+        self._nests = loops_in(text) > 1
         self.failures: Counter[str] = Counter()
 
     def __call__(self, call: ToolCall, view: View) -> bool:
-        if self._nests and _widest(call.arguments) > MAX_LOOPED:
+        if self._nests and widest(call.arguments) > MAX_LOOPED:
             self.failures["too_large"] += 1
             return False
         try:
@@ -82,7 +83,7 @@ class _Condition:
             return False
 
 
-def _widest(value: Any) -> int:
+def widest(value: Any) -> int:
     """The size of the largest list or map in a value."""
     widest, left = 0, [value]
     while left:
@@ -129,8 +130,9 @@ def call_fields(call: ToolCall, view: View) -> dict[str, Any]:
     }
 
 
-def expression_mistakes(text: str) -> list[tuple[str, str]]:
-    """What is wrong with an expression, as pairs of the mistake and what to do; empty when it is fine."""
+def expression_mistakes(text: str, names: Set[str] = ONLY_CALL, loops: int = MAX_LOOPS) -> list[tuple[str, str]]:
+    """What is wrong with an expression, as pairs of the mistake and what to do; empty when it is fine.
+    `names` are the variables it may use, `loops` how many loops."""
     if len(text) > MAX_LENGTH:
         return [(f"the expression has {len(text)} characters", f"at most {MAX_LENGTH} are read")]
     try:
@@ -138,19 +140,25 @@ def expression_mistakes(text: str) -> list[tuple[str, str]]:
     except ValueError as error:
         return [(_syntax(str(error)), "see the CEL language definition")]
     bare = _STRING.sub("''", text)
-    found = [*_name_mistakes(program, bare), *_field_mistakes(bare)]
-    if len(_LOOP.findall(bare)) > MAX_LOOPS:
-        found.append((f"more than {MAX_LOOPS} loops (all, exists, map, filter)", "write it with fewer"))
+    found = [*_name_mistakes(program, bare, names), *_field_mistakes(bare)]
+    if loops_in(text) > loops:
+        found.append((f"more than {loops} loops (all, exists, map, filter)", "write it with fewer"))
     return found or _type_mistakes(program)
 
 
-def _name_mistakes(program: Any, bare: str) -> list[tuple[str, str]]:
+def loops_in(text: str) -> int:
+    """How many loops an expression has."""
+    return len(_LOOP.findall(_STRING.sub("''", text)))
+
+
+def _name_mistakes(program: Any, bare: str, names: Set[str]) -> list[tuple[str, str]]:
     bound = set(_LOOP.findall(bare))
+    do = "the only variable is call" if names == ONLY_CALL else f"known: {', '.join(sorted(names))}"
     types = {"int", "uint", "double", "bool", "string", "bytes", "list", "map", "null_type", "type"}
     found = [
-        (f"unknown variable {name}", "the only variable is call")
+        (f"unknown variable {name}", do)
         for name in program.variables()
-        if name != "call" and name not in bound and name not in types
+        if name not in names and name not in bound and name not in types
     ]
     unknown = (n for n in program.functions() if n.isidentifier() and not n.startswith("_") and n not in _FUNCTIONS)
     return [*found, *((f"unknown function {name}", _guess(name, _FUNCTIONS)) for name in unknown)]
