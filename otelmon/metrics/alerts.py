@@ -26,8 +26,10 @@ class Alert(msgspec.Struct, frozen=True, kw_only=True):
     mitigation: str
 
 
-PAGED = "duplicate_write|unsafe_retry|forbidden_write|missing_confirmation|false_success"
-OTHERS = f'rule!~"{PAGED}"'
+EFFECT = "duplicate_write|unsafe_retry|idempotency_key_changed|idempotency_key_reused"
+POLICY = "forbidden_write|missing_confirmation|ordering_violation"
+TRUTH = "false_success|ignored_error|silent_error"
+"""The stable rules of the families that page, as the label matches them."""
 
 
 def _finding(
@@ -48,25 +50,25 @@ def _finding(
 
 FINDINGS = (
     _finding(
-        "OtelmonDoubleWrite", 'rule=~"duplicate_write|unsafe_retry"', "A write landed twice or may have",
-        "The same effect landed more than once, or was sent again while nobody knew whether the first one landed.",
+        "OtelmonDoubleWrite", f'rule=~"{EFFECT}"', "A write landed twice or may have",
+        "The same effect landed more than once, or was sent again while nobody knew whether the first one landed, or the key that should prevent this was changed or used for something else.",
         "A customer may be charged, refunded or written to twice.",
         "Check the backend for both effects and undo the second. Give the tool an idempotency key, or let the agent read state before it repeats.",
     ),
     _finding(
-        "OtelmonForbiddenWrite", 'rule=~"forbidden_write|missing_confirmation"', "An agent did what policy forbids",
-        "A call that the catalogue's policy forbids, or that needed a confirmation it did not have, was attempted.",
+        "OtelmonForbiddenWrite", f'rule=~"{POLICY}"', "An agent did what policy forbids",
+        "A call that the catalogue's policy forbids, or that needed a confirmation or an earlier step it did not have, was attempted.",
         "Data may be gone, or money spent, without anybody's decision.",
         "Stop the agent if it goes on. Restore what was changed. Take the tool or the permission away from the agent, not only from its prompt.",
     ),
     _finding(
-        "OtelmonFalseSuccess", 'rule=~"false_success"', "An agent said done, and it was not",
-        "The last message claims an effect that no successful call produced.",
+        "OtelmonFalseSuccess", f'rule=~"{TRUTH}"', "An agent said done, and it was not",
+        "A message claims an effect that no successful call produced, or the agent went on as if a failed step had worked.",
         "A person believes something happened that did not, and will act on it.",
         "Tell the person. Do by hand what was promised. Mine the incident (`otelmon golden mine ID`) so that the agent is tested for it.",
     ),
     _finding(
-        "OtelmonGraveFinding", OTHERS, "An agent's call needs a look",
+        "OtelmonGraveFinding", f'rule!~"{EFFECT}|{POLICY}|{TRUTH}"', "An agent's call needs a look",
         "A rule of severity high or above found something, and no alert of its own says what.",
         "It depends on the rule: its page, linked from the incident, says why it matters.",
         "Follow the runbook of the rule on its page (`otelmon rules show ID`). A false alarm is labelled as one, so that it can be counted.",
