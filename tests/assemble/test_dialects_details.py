@@ -47,6 +47,13 @@ def test_a_call_of_adk_whose_content_is_hidden_has_no_arguments() -> None:
     assert (without.arguments, without.result) == ({}, {"ok": True})
 
 
+@pytest.mark.parametrize("text", ["<not serializable>", '{"result": "<not specified>"}'])
+def test_placeholders_of_adk_are_no_results(text: str) -> None:
+    called = GENAI | {"gcp.vertex.agent.tool_call_args": '{"id": 1}', "gcp.vertex.agent.tool_response": text}
+    found = tool(called, scope=ADK)
+    assert (found.arguments, found.result_text, found.result_fidelity) == ({"id": 1}, None, "absent")
+
+
 @pytest.mark.parametrize("text", ["not json", "[]", '{"config": 1, "contents": 2}'])
 def test_a_request_of_adk_may_be_anything(text: str) -> None:
     found = read({"gcp.vertex.agent.llm_request": text, "gcp.vertex.agent.llm_response": text}, name="call_llm")

@@ -36,6 +36,7 @@ _AGENT_RUN = re.compile(r"^agent_run \[(.+)\]$")
 _TOOL = "execute_tool "
 _REQUEST, _RESPONSE = _KEY + "llm_request", _KEY + "llm_response"
 _HIDDEN = ("", "{}", "null")
+_NOTHING = ("<not serializable>", '{"result": "<not specified>"}')
 
 
 def matches(span: Span) -> bool:
@@ -45,12 +46,19 @@ def matches(span: Span) -> bool:
 def read(span: Span, history: History) -> Reading:
     """A span as 2.x writes it, else by its name."""
     attributes = span.attributes
+    if _is_merged(span):
+        return reading(span, NAME, "other")
     operation = attributes.get(genai.OPERATION)
     found = _of_version_1(span, history) if _is_version_1(span) else genai.read_as(span, history, NAME)
     if operation is None and found.kind == "other" and span.name.startswith(_TOOL):
         found = genai.read_tool(span, NAME)
     session = first_text(attributes, _KEY + "session_id")
     return found if found.conversation_id or not session else msgspec.structs.replace(found, conversation_id=session)
+
+
+def _is_merged(span: Span) -> bool:
+    """The answers of parallel calls, put together under a tool's operation: no call of its own."""
+    return span.name == "execute_tool (merged)" or span.attributes.get("gen_ai.tool.name") == "(merged tools)"
 
 
 def _is_version_1(span: Span) -> bool:
@@ -83,7 +91,7 @@ def _shown(attributes: Attributes, key: str) -> Any:
     """The value; an empty object stands in for content that may not be shown."""
     value = attributes.get(_KEY + key)
     hides = value == "{}" and attributes.get(_KEY + "tool_response") in _HIDDEN and attributes.get(_KEY + "tool_call_args") in _HIDDEN  # fmt: skip
-    return None if hides or value == "<not serializable>" else value
+    return None if hides or value in _NOTHING else value
 
 
 def _read_model(span: Span, history: History) -> Reading:
