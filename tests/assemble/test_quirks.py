@@ -200,6 +200,9 @@ def test_quirk_08_content_in_a_list_of_events() -> None:
     assert [(m.role, m.text) for m in found.messages] == [("user", "hi"), ("assistant", ""), ("tool", ""), ("assistant", "Done.")]  # fmt: skip
     assert (found.messages[2].responses[0].text, found.messages[2].responses[0].tool_call_id) == ('{"ok":true}', "c1")
     assert len(found.output) == 1
+    assert (found.history_complete, found.content) == (True, "full")
+    cut = read({"gen_ai.operation.name": "chat", "events": json.dumps(events)[:-9]}, scope=PYDANTIC)
+    assert (cut.history_complete, cut.content, cut.input) == (False, "truncated", ())
 
 
 @pytest.mark.parametrize("where", ["events", "attributes"])
