@@ -26,18 +26,12 @@ class Alert(msgspec.Struct, frozen=True, kw_only=True):
     mitigation: str
 
 
-EFFECT = "duplicate_write|unsafe_retry|idempotency_key_changed|idempotency_key_reused"
-POLICY = "forbidden_write|missing_confirmation|ordering_violation"
-TRUTH = "false_success|ignored_error|silent_error"
-"""The stable rules of the families that page, as the label matches them."""
-
-
 def _finding(
-    name: str, rules: str, what: str, meaning: str, impact: str, mitigation: str, severity: str = "page"
+    name: str, families: str, what: str, meaning: str, impact: str, mitigation: str, severity: str = "page"
 ) -> Alert:
     return Alert(
         name=name,
-        expr=f'sum by (rule) (increase(otelmon_findings_total{{{rules},status="open",severity=~"high|critical"}}[5m])) > 0',
+        expr=f'sum by (rule) (increase(otelmon_findings_total{{{families},status="open",severity=~"high|critical"}}[5m])) > 0',
         severity=severity,
         summary=f"{what} ({{{{ $labels.rule }}}})",
         meaning=meaning,
@@ -50,26 +44,26 @@ def _finding(
 
 FINDINGS = (
     _finding(
-        "OtelmonDoubleWrite", f'rule=~"{EFFECT}"', "A write landed twice or may have",
+        "OtelmonDoubleWrite", 'family="effect"', "A write landed twice or may have",
         "The same effect landed more than once, or was sent again while nobody knew whether the first one landed, or the key that should prevent this was changed or used for something else.",
         "A customer may be charged, refunded or written to twice.",
         "Check the backend for both effects and undo the second. Give the tool an idempotency key, or let the agent read state before it repeats.",
     ),
     _finding(
-        "OtelmonForbiddenWrite", f'rule=~"{POLICY}"', "An agent did what policy forbids",
+        "OtelmonForbiddenWrite", 'family="policy"', "An agent did what policy forbids",
         "A call that the catalogue's policy forbids, or that needed a confirmation or an earlier step it did not have, was attempted.",
         "Data may be gone, or money spent, without anybody's decision.",
         "Stop the agent if it goes on. Restore what was changed. Take the tool or the permission away from the agent, not only from its prompt.",
     ),
     _finding(
-        "OtelmonFalseSuccess", f'rule=~"{TRUTH}"', "An agent said done, and it was not",
+        "OtelmonFalseSuccess", 'family="truth"', "An agent said done, and it was not",
         "A message claims an effect that no successful call produced, or the agent went on as if a failed step had worked.",
         "A person believes something happened that did not, and will act on it.",
         "Tell the person. Do by hand what was promised. Mine the incident (`otelmon golden mine ID`) so that the agent is tested for it.",
     ),
     _finding(
-        "OtelmonGraveFinding", f'rule!~"{EFFECT}|{POLICY}|{TRUTH}"', "An agent's call needs a look",
-        "A rule of severity high or above found something, and no alert of its own says what.",
+        "OtelmonGraveFinding", 'family!~"effect|policy|truth"', "An agent's call needs a look",
+        "A rule of another family found something of severity high or above.",
         "It depends on the rule: its page, linked from the incident, says why it matters.",
         "Follow the runbook of the rule on its page (`otelmon rules show ID`). A false alarm is labelled as one, so that it can be counted.",
         severity="ticket",

@@ -60,7 +60,7 @@ METRICS: tuple[Metric, ...] = (
     Metric("effect_keys", "gauge", "Effects the ledger remembers.", (), "detect"),
     Metric("effects_forgotten", "counter", "Effects older than the ledger remembers.", (), "detect"),
     # store
-    Metric("findings", "counter", "Findings, by what became of them: open or retracted.", ("rule", "severity", "status"), "store"),
+    Metric("findings", "counter", "Findings, by what became of them: open, retracted, or test (of a rule that is on trial and must not page).", ("rule", "family", "severity", "status"), "store"),
     Metric("detection_delay_seconds", "histogram", "From the last span of a run received to its finding stored.", (), "store"),
     Metric("incidents_open", "gauge", "Incidents nobody has resolved.", ("family", "severity"), "store"),
     Metric("store_batches", "counter", "Transactions written.", (), "store"),

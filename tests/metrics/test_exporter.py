@@ -32,8 +32,8 @@ def shown(counters: Mapping[Key, float], gauges: Mapping[Key, float] | None = No
 def test_the_first_finding_of_every_loaded_rule_is_an_increase() -> None:
     laws = load_laws(Config())
     found = samples(Exporter(lambda: Readings({}, {}, Histogram()), zero_series(laws)).text())
-    findings = {(s.labels["rule"], s.labels["severity"], s.labels["status"]): s.value for s in found if s.name == "otelmon_findings_total"}  # fmt: skip
-    expected = {(rule, severity, status) for rule in laws.rules.rules for severity in SEVERITIES for status in ("open", "retracted")}  # fmt: skip
+    findings = {(s.labels["rule"], s.labels["family"], s.labels["severity"], s.labels["status"]): s.value for s in found if s.name == "otelmon_findings_total"}  # fmt: skip
+    expected = {(rule.id, rule.family, severity, status) for rule in laws.rules.rules.values() for severity in SEVERITIES for status in ("open", "retracted")}  # fmt: skip
     assert findings.keys() == expected
     assert set(findings.values()) == {0.0}
     errors = {s.labels["rule"] for s in found if s.name == "otelmon_check_errors_total"}
