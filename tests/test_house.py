@@ -24,6 +24,7 @@ TOP = {
 NEEDED = TOP - {"CONTRIBUTING.md", "SECURITY.md", "Dockerfile"}
 STARTS_PROCESSES = {
     "otelmon/app/bench/throughput.py": "a monitor of its own to measure",
+    "otelmon/app/bench/quality.py": "judging on every core",
     "otelmon/cli/demo.py": "the sample agents",
 }
 FOREIGN_KEY = re.compile(

@@ -131,6 +131,7 @@ def overlapping(a: Reading, b: Reading) -> bool:
 
 
 def above(ancestor: Occurrence, node: Occurrence) -> bool:
+    """Whether one stands above the other on its own way up."""
     chain, depth = node.chain, node.depth
     while True:
         if chain is ancestor.chain:

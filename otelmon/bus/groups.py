@@ -97,6 +97,7 @@ class Group:
             return free
 
     def release(self, part: Part) -> None:
+        """A member lets go of a partition; those who wait for it are woken."""
         with self._lock:
             self._owners.pop(part, None)
             for member in self._members:

@@ -12,7 +12,7 @@ import sys
 import click
 
 from otelmon import __version__
-from otelmon.cli.common import Context, run
+from otelmon.cli.common import Context, for_a_reader, run
 
 # verb -> module in this package that holds the click command `command`
 VERBS = {
@@ -46,6 +46,10 @@ class Verbs(click.Group):
             return None
         command: click.Command = importlib.import_module(f"otelmon.cli.{module}").command
         return command
+
+    def invoke(self, ctx: click.Context) -> object:
+        with for_a_reader():
+            return super().invoke(ctx)
 
 
 @click.group(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"]})

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 
 import click
 import msgspec
 
 from otelmon.app.offline import Report, check_paths
-from otelmon.cli.common import Context
+from otelmon.cli.common import Context, ReaderGoneError, for_a_reader
 from otelmon.cli.formats import FORMATS
 from otelmon.vocabulary.errors import ANSWER_NO, OK, USAGE
 from otelmon.vocabulary.finding import SEVERITIES, level
@@ -42,7 +43,8 @@ def command(
     context.override("rules_dirs", list(rules_dirs) or None)
     laws = msgspec.structs.replace(context.laws(), trust_approvals=trust_approvals)
     report = check_paths(paths, laws, context.config, together)
-    click.echo(FORMATS[form](report), nl=False)
+    with suppress(ReaderGoneError), for_a_reader():  # the answer is the same when nobody reads all of it
+        click.echo(FORMATS[form](report), nl=False)
     for problem in report.problems:
         click.echo(str(problem), err=True)
     return _exit_code(report, fail_on)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -70,9 +71,7 @@ def run(cli: click.Group) -> int:
     except OtelmonError as error:
         click.echo(str(error), err=True)
         return error.exit_code
-    except BrokenPipeError:
-        # The reader went away (`| head`); nothing is left to say, and Python must not say it at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except ReaderGoneError:
         return 0
     except Exception as error:
         if os.environ.get("OTELMON_DEBUG"):
@@ -84,6 +83,22 @@ def run(cli: click.Group) -> int:
         )
         return BUG
     return code if isinstance(code, int) else 0
+
+
+class ReaderGoneError(Exception):
+    """Nobody reads standard output any more (`| head`): nothing is left to say."""
+
+
+@contextmanager
+def for_a_reader() -> Iterator[None]:
+    """Around what prints. click would end with 1, which here means that the answer is no."""
+    try:
+        yield
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # Python must not say it at exit either.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise ReaderGoneError from None
 
 
 def print_json(value: Any) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from typing import Any
+from urllib.parse import quote
 from xml.etree import ElementTree as Xml
 
 import msgspec
@@ -75,9 +76,7 @@ def as_sarif(report: Report) -> str:
             "level": SARIF_LEVEL[finding.severity],
             "message": {"text": finding.summary},
             "partialFingerprints": {"findingId": finding.finding_id},
-            "locations": [
-                {"physicalLocation": {"artifactLocation": {"uri": report.sources.get(finding.trace_id, "")}}}
-            ],
+            "locations": [_location(report.sources.get(finding.trace_id, ""))],
             "properties": finding_object(finding),
         }
         for finding in report.findings
@@ -95,11 +94,22 @@ def as_sarif(report: Report) -> str:
     )
 
 
+def _location(source: str) -> dict[str, Any]:
+    """A SARIF location of `file:line`, or of a file."""
+    file, _, line = source.rpartition(":")
+    if not (file and line.isdigit()):
+        file, line = source, ""
+    place: dict[str, Any] = {"artifactLocation": {"uri": quote(file.encode("utf-8", "surrogateescape"))}}
+    if line:
+        place["region"] = {"startLine": int(line)}
+    return {"physicalLocation": place}
+
+
 def as_junit(report: Report) -> str:
     """JUnit XML: one test case a finding, failed; one passing case when nothing was found."""
     suite = Xml.Element("testsuite", name="otelmon", tests=str(max(1, len(report.findings))), failures=str(len(report.findings)))  # fmt: skip
     for finding in report.findings:
-        case = Xml.SubElement(suite, "testcase", classname=finding.rule_id, name=f"{finding.trace_id} {finding.tool_call_id or 'final'}")  # fmt: skip
+        case = Xml.SubElement(suite, "testcase", classname=finding.rule_id, name=_xml(f"{finding.trace_id} {finding.tool_call_id or 'final'}"))  # fmt: skip
         failure = Xml.SubElement(case, "failure", type=finding.severity, message=_xml(finding.summary))
         failure.text = _xml(dumps(finding_object(finding)))
     if not report.findings:
@@ -108,7 +118,7 @@ def as_junit(report: Report) -> str:
 
 
 def _xml(text: str) -> str:
-    """Text without the characters that XML 1.0 can not carry."""
+    """Text without the characters that XML 1.0 can not carry, nor those that drive a terminal."""
     return "".join(c if c in "\t\n" or " " <= c <= "\ud7ff" or "\ue000" <= c <= "\ufffd" or c > "\uffff" else "\ufffd" for c in text)  # fmt: skip
 
 
