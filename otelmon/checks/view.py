@@ -79,7 +79,14 @@ class View:
         return self._events_by_run.get(run_id, ())
 
     def run_calls(self, run_id: str) -> Sequence[ToolCall]:
-        return [e for e in self.run_events(run_id) if isinstance(e, ToolCall)]
+        return self._calls_by_run.get(run_id, ())
+
+    @cached_property
+    def _calls_by_run(self) -> dict[str, list[ToolCall]]:
+        by_run: dict[str, list[ToolCall]] = {}
+        for call in self.calls:
+            by_run.setdefault(call.run_id, []).append(call)
+        return by_run
 
     @cached_property
     def _events_by_run(self) -> dict[str, list[Event]]:
@@ -120,10 +127,12 @@ class View:
 
     def final_message(self, run_id: str) -> AssistantMessage | None:
         """The last message of the run, when it asked for nothing more."""
-        for event in reversed(self.run_events(run_id)):
-            if isinstance(event, AssistantMessage):
-                return event if event.final else None
-        return None
+        last = self._last_messages.get(run_id)
+        return last if last is not None and last.final else None
+
+    @cached_property
+    def _last_messages(self) -> dict[str, AssistantMessage]:
+        return {event.run_id: event for event in self.events if isinstance(event, AssistantMessage)}
 
     # -- the catalogue ---------------------------------------------------------------------------
     def tools_in_force(self, run_id: str) -> ToolsInForce:
