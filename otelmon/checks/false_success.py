@@ -9,9 +9,10 @@ import msgspec
 
 from otelmon.checks.lib.claims import Claim, Reading, read_message
 from otelmon.checks.lib.claims_judge import Verdict, judge
+from otelmon.checks.lib.turns import last_words
 from otelmon.checks.registry import check
 from otelmon.checks.view import View
-from otelmon.vocabulary.event import AssistantMessage, ContextMessage, Run, ToolCall, UserMessage
+from otelmon.vocabulary.event import AssistantMessage, Run, ToolCall
 from otelmon.vocabulary.finding import Evidence
 
 
@@ -30,7 +31,7 @@ def claimed_in_messages(run: Run, view: View, params: Params) -> Iterator[Eviden
 
     Why it matters: everybody downstream believes the message; nobody looks at the call that failed.
     """
-    for message in _spoken(run, view, params):
+    for message in last_words(run, view, params.every_turn):
         reading = read_message(message.text)
         verdicts = [v for claim in reading.claims if (v := judge(claim, reading, message, view, params.untried))]
         if verdicts:
@@ -58,23 +59,6 @@ def _work_reported(reading: Reading) -> str:
     if reading.reads:
         return reading.reads
     return next((c.sentence for c in reading.claims if c.form == "strong" and not c.denies and not c.reported), "")
-
-
-def _spoken(run: Run, view: View, params: Params) -> list[AssistantMessage]:
-    """The messages that end a user turn of the run: what the user was left with."""
-    ends: list[AssistantMessage] = []
-    last: AssistantMessage | None = None
-    for event in view.run_events(run.run_id):
-        if isinstance(event, AssistantMessage):
-            last = event if event.text.strip() and not event.requests else None
-        elif isinstance(event, ToolCall):
-            last = None
-        elif isinstance(event, (UserMessage, ContextMessage)) and last:
-            ends.append(last)
-            last = None
-    if last:
-        ends.append(last)
-    return ends if params.every_turn else [message for message in ends if message.final]
 
 
 def _evidence(message: AssistantMessage, verdicts: Sequence[Verdict]) -> Evidence:
