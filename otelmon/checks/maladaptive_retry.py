@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Annotated
 
 import msgspec
@@ -17,6 +18,7 @@ from otelmon.checks.view import View
 from otelmon.vocabulary.event import ToolCall
 from otelmon.vocabulary.finding import Evidence, Severity
 
+_LONGER = 1.5
 _STREAK = 20  # failures in a row after which guesses are no longer looked at one by one
 
 
@@ -65,7 +67,7 @@ def _same_again(call: ToolCall, view: View, params: Params) -> _Found | None:
     if sent_at_once(last, call) or may_poll(last, view) or may_poll(call, view):
         return None
     attempt = before.failures + 1
-    if _may_help(last, call, view) and attempt <= _budget(call, view, params):
+    if _may_help(last, call, view) and (attempt <= _budget(call, view, params) or _backs_off(call, view)):
         return None
     if last.outcome == "unknown" and view.writes(call) and view.effect(call).repeat == "additive":
         return None  # whether that is safe is another rule's question
@@ -79,6 +81,13 @@ def _may_help(last: ToolCall, call: ToolCall, view: View) -> bool:
         key = view.idempotency_key(call)
         return bool(key) and key == view.idempotency_key(last)
     return may_pass(last)
+
+
+def _backs_off(call: ToolCall, view: View) -> bool:
+    """True when each attempt waited clearly longer than the one before."""
+    tries = (*past(call, view).same[-2:], call)
+    gaps = [two.start_time_unix_nano - one.end_time_unix_nano for one, two in pairwise(tries)]
+    return len(gaps) == 2 and gaps[0] > 0 and gaps[1] >= _LONGER * gaps[0]
 
 
 def _budget(call: ToolCall, view: View, params: Params) -> int:

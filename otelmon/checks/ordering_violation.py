@@ -10,6 +10,7 @@ import msgspec
 
 from otelmon.checks.lib.approvals import approval_of
 from otelmon.checks.lib.pairs import call_facts
+from otelmon.checks.lib.polling import says_missing
 from otelmon.checks.lib.prerequisites import Required, came_before, required_by_policy, required_by_text
 from otelmon.checks.lib.repeats import spans
 from otelmon.checks.lib.state import record_values
@@ -85,8 +86,8 @@ def _severity(call: ToolCall, required: Required, view: View) -> Severity | None
 
 
 def _raced(call: ToolCall, view: View) -> Iterator[Evidence]:
-    """The call failed, and began before a write of the same record had ended that was asked for before it."""
-    if call.outcome != "failed":
+    """The call failed, a write for want of something, and began before a write of the same record had ended."""
+    if call.outcome != "failed" or (view.effect(call).effect != "read" and not says_missing(call)):
         return
     about = record_values(call, view)
     for write in reversed(view.calls[max(0, _place(call, view) - _LOOK_BACK) : _place(call, view)]):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from weakref import WeakKeyDictionary
 
@@ -50,15 +51,26 @@ def _walk(view: View, limits: Limits) -> dict[str, Cycle]:
     for call in view.calls:
         stretches.setdefault(stretch(call), []).append(call)
     found: dict[str, Cycle] = {}
+    fewest = min(limits.repeats, limits.rounds)
     for calls in stretches.values():
-        if len(calls) >= min(limits.repeats, 2 * limits.rounds):
-            found |= {cycle.calls[-1].key: cycle for cycle in _cycles(calls, view, limits)}
+        if len(calls) >= fewest:
+            found |= {cycle.calls[-1].key: cycle for cycle in _cycles(calls, _signs(calls, view, fewest), view, limits)}
     return found
 
 
-def _cycles(calls: Sequence[ToolCall], view: View, limits: Limits) -> Iterator[Cycle]:
+def _signs(calls: Sequence[ToolCall], view: View, fewest: int) -> list[str | None]:
+    """What must be equal for a call to be the same again; None for a call that is not repeated often enough."""
+    prints = [fingerprint(call, view) for call in calls]
+    times = Counter(prints)
+    return [
+        _sign(call, mine, view) if times[mine] >= fewest else None for call, mine in zip(calls, prints, strict=True)
+    ]
+
+
+def _cycles(calls: Sequence[ToolCall], signs: Sequence[str | None], view: View, limits: Limits) -> Iterator[Cycle]:
     """One pass: for each period how many calls in a row equal the call one period before."""
-    signs = [_sign(call, view) for call in calls]
+    if not any(signs):
+        return
     runs = [0] * (limits.longest + 1)
     for place, sign in enumerate(signs):
         for period in range(1, limits.longest + 1):
@@ -103,12 +115,14 @@ def _meant(seen: Sequence[ToolCall], period: int, view: View, limits: Limits) ->
     return times_asked(user_messages_between(None, last, view), last, view) >= len(seen) // period
 
 
-def _sign(call: ToolCall, view: View) -> str | None:
-    """What must be equal for a call to be the same again: tool, arguments and answer; None for a call that
-    may be repeated."""
+def _sign(call: ToolCall, mine: str, view: View) -> str | None:
+    """Tool, arguments and answer; None for a call that may be repeated, or whose answer can not be seen."""
     if may_poll(call, view) or _legitimate_toggle(call, view):
         return None
-    return f"{fingerprint(call, view)}\x1f{call.outcome}\x1f{what_came_back(call, view)}"
+    hidden = call.result_fidelity in ("absent", "hashed", "truncated")
+    if hidden and not ended_badly(call) and not view.writes(call):
+        return None
+    return f"{mine}\x1f{call.outcome}\x1f{what_came_back(call, view)}"
 
 
 def _legitimate_toggle(call: ToolCall, view: View) -> bool:

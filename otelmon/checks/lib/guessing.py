@@ -10,6 +10,7 @@ import msgspec
 
 from otelmon.checks.lib.provenance_roles import leaves
 from otelmon.checks.lib.sameness import is_volatile
+from otelmon.checks.lib.values import compact
 from otelmon.checks.lib.verbs import name_words, words
 from otelmon.checks.view import View
 from otelmon.vocabulary.event import AssistantMessage, ContextMessage, SystemMessage, ToolCall, UserMessage
@@ -20,7 +21,7 @@ _COMPOSED = words(
     content body message note thought filter prompt description title input url"""
 )
 _PLAIN = re.compile(r"^[^\s*?^$|\\()\[\]{}<>]{1,40}$")
-_MAX_TEXT, _MAX_EVENTS, _MAX_VALUES = 200_000, 400, 8
+_MAX_TEXT, _MAX_EVENTS, _MAX_VALUES, _DIGITS = 200_000, 400, 8, 4
 
 
 def guessed_values(last: ToolCall, call: ToolCall, view: View) -> list[str]:
@@ -33,6 +34,8 @@ def guessed_values(last: ToolCall, call: ToolCall, view: View) -> list[str]:
     before = {path: value for path, _, value in leaves(last.arguments)}
     changed = [(path, name, value) for path, name, value in leaves(call.arguments) if before.get(path) != value]
     if not 0 < len(changed) <= _MAX_VALUES or any(not _could_be_guess(name, value) for _, name, value in changed):
+        return []
+    if any(_reformatted(before.get(path), value) for path, _, value in changed):
         return []
     known = "\n".join(_texts_before(call, view)).lower()
     if any(_stands_in(str(value).lower(), known) for _, _, value in changed):
@@ -48,6 +51,15 @@ def _could_be_guess(name: str, value: Any) -> bool:
     if isinstance(value, bool) or value is None or _COMPOSED & set(name_words(name)):
         return False
     return bool(_PLAIN.match(str(value)))
+
+
+def _reformatted(before: Any, value: Any) -> bool:
+    """True when the value is the one before in another notation."""
+    one, two = compact(str(before)), compact(str(value))
+    if one in two or two in one:
+        return True
+    digits = ["".join(c for c in text if c.isdigit()) for text in (one, two)]
+    return min(map(len, digits)) >= _DIGITS and (digits[0] in digits[1] or digits[1] in digits[0])
 
 
 def _stands_in(value: str, text: str) -> bool:

@@ -22,6 +22,7 @@ from otelmon.vocabulary.event import ToolCall
 
 _MAX_TEXT, _NOTICE, _MAX_FIELDS, _MAX_DEPTH = 2_000, 300, 60, 3
 _SECOND = 1_000_000_000
+_FEW = 8  # values of a short answer, and one
 _TIMER = 3  # equal gaps that make a timer
 _EVENNESS = 0.1
 
@@ -32,6 +33,7 @@ class _Words(msgspec.Struct, frozen=True):
     when_false: frozenset[str]
     when_true: frozenset[str]
     wait: frozenset[str]
+    work: frozenset[str]
     patterns: dict[str, re.Pattern[str]]
 
 
@@ -46,6 +48,7 @@ def _words() -> _Words:
         when_false=words(pending["unfinished_when_false"]),
         when_true=words(pending["unfinished_when_true"]),
         wait=words(data["wait"]["tools"]),
+        work=words(pending["tools"]),
         patterns={kind: re.compile("|".join(f"(?:{p})" for p in texts)) for kind, texts in kinds.items()},
     )
 
@@ -70,9 +73,26 @@ def is_pending(call: ToolCall) -> bool:
     if call.outcome != "succeeded":
         return False
     if isinstance(call.result, dict | list):
-        return _unfinished(call.result, 0)
+        return _tells_of_work(call) and _unfinished(call.result, 0)
     text = (call.result_text or "").strip()
     return len(text) <= _NOTICE and (plain_name(text) in _words().statuses or _says("pending", text))
+
+
+def _tells_of_work(call: ToolCall) -> bool:
+    """True for a short answer, or one about a task: a long record that is `pending` is a record."""
+    return _words().work & set(name_words(call.tool_name)) != set() or _is_short(call.result)
+
+
+def _is_short(value: Any) -> bool:
+    left, stack = _FEW, [value]
+    while stack and left > 0:
+        item = stack.pop()
+        if isinstance(item, dict | list):
+            stack.extend(item.values() if isinstance(item, dict) else item)
+            left -= isinstance(item, list) and bool(item)
+        else:
+            left -= 1
+    return left > 0
 
 
 def _unfinished(value: Any, depth: int) -> bool:

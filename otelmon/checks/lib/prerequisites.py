@@ -13,6 +13,7 @@ import msgspec
 
 from otelmon.checks.lib.identity import identifying_values
 from otelmon.checks.lib.policy import policies_for
+from otelmon.checks.lib.verbs import classify_name, name_words
 from otelmon.checks.view import View
 from otelmon.vocabulary.catalogue import Policy, Tool
 from otelmon.vocabulary.event import ToolCall
@@ -21,7 +22,8 @@ _MAX_TEXT, _MAX_TOOLS = 20_000, 500
 _SENTENCE = re.compile(r"[^.!?;\n]{8,400}")
 _TOKEN = re.compile(r"[`'\"]?([A-Za-z][\w-]{2,80})[`'\"]?")
 _CONDITION = re.compile(
-    r"\b(unless|if|when|whenever|optional(ly)?|may|might|can|could|recommended|not (required|necessary|needed)|example)\b"
+    r"\b(unless|if|when|whenever|optional(ly)?|may|might|can|could|recommended|not (required|necessary|needed)|example"
+    r"|returned|retrieved|obtained|provided|from|outputs?|results?)\b"
 )
 _NEGATED = re.compile(r"\b(never|not|don't|cannot|without)\b")
 _SENT = re.compile(
@@ -30,6 +32,8 @@ _SENT = re.compile(
 _BEFORE = re.compile(r"\b(before|prior to|ahead of)\b")
 _AFTER = re.compile(r"\bafter\b")
 _FIRST = re.compile(r"\b(first|beforehand|before)\b")
+_WORD = re.compile(r"[a-z]+")
+_STEM = 5
 _NEEDS = re.compile(r"\b(requires?|needs?|depends on|only after|must (be called|run|be used) after|prerequisite)\b")
 
 
@@ -81,6 +85,9 @@ def _read(subject: str, text: str, tools: Iterable[str]) -> Iterator[tuple[str, 
         pair = _pair(plain, named, subject)
         if pair and pair[0] != pair[1]:
             yield pair[1], Required(pair[0], None, sentence.strip())
+        elif not subject and len({name for _, name in named}) == 1:
+            for later in _in_words(plain, named[0], tools):
+                yield later, Required(named[0][1], None, sentence.strip())
 
 
 def _named(sentence: str, tools: Iterable[str]) -> list[tuple[int, str]]:
@@ -106,6 +113,22 @@ def _pair(plain: str, named: Sequence[tuple[int, str]], subject: str) -> tuple[s
     if _NEEDS.search(plain) or _FIRST.search(plain) or re.search(r"\bwithout\b", plain):
         return others[0][1], subject
     return None
+
+
+def _in_words(plain: str, named: tuple[int, str], tools: Iterable[str]) -> Iterator[str]:
+    """The writing tools that `call get_ticket before updating a ticket` speaks of."""
+    place, earlier = named
+    found = _BEFORE.search(plain, place)
+    if not found or _NEGATED.search(plain):
+        return
+    after = {w[:_STEM] for w in _WORD.findall(plain[found.end() :])}
+    anywhere = {w[:_STEM] for w in _WORD.findall(plain)}
+    for tool in tools:
+        verb, *things = name_words(tool)
+        if tool == earlier or not things or classify_name(tool).effect in ("read", "unknown"):
+            continue
+        if verb[:_STEM] in after and all(w[:_STEM] in anywhere for w in things):
+            yield tool
 
 
 def _between_two(plain: str, named: Sequence[tuple[int, str]]) -> tuple[str, str] | None:

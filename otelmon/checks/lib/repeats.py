@@ -9,7 +9,7 @@ from weakref import WeakKeyDictionary
 import msgspec
 
 from otelmon.checks.lib.polling import lets_time_pass
-from otelmon.checks.lib.sameness import is_volatile, plain_name
+from otelmon.checks.lib.sameness import comparable, is_volatile, plain_name
 from otelmon.checks.lib.verbs import words
 from otelmon.checks.view import View
 from otelmon.vocabulary.canonical import short_hash
@@ -22,6 +22,7 @@ _TIMES = words(
 )
 _IDS = ("id", "ids", "uuid", "guid", "ref", "reference", "key", "number", "token")
 _MAX_RESULT, _MAX_DEPTH = 20_000, 6
+_ENCODER = msgspec.json.Encoder(order="deterministic")
 
 
 class Past(msgspec.Struct, frozen=True):
@@ -80,12 +81,25 @@ def stretch(call: ToolCall) -> tuple[object, ...]:
 
 
 def fingerprint(call: ToolCall, view: View) -> str:
-    """What makes two calls the same: the effect key, and the arguments as they were written (another type is
-    a mended call). Volatile ones count only when there are no others (a note to itself)."""
-    if not isinstance(call.arguments, dict):
-        return view.effect_key(call)
-    kept = {k: v for k, v in call.arguments.items() if not is_volatile(k)} or call.arguments
-    return view.effect_key(call) + short_hash(repr(sorted(kept.items())))
+    """What makes two calls the same: scope, tool, and the arguments as they were written (another type is a
+    mended call). Volatile ones count only when there are no others (a note to itself). A call whose
+    arguments can not be compared is like no other."""
+    if not comparable(call):
+        return call.key
+    scope = (call.environment, call.service_namespace, call.server or "", call.tool_name)
+    return "\x1f".join((*scope, call.arguments_hash if call.arguments is None else _written(call, view)))
+
+
+def _written(call: ToolCall, view: View) -> str:
+    kept = call.arguments
+    if isinstance(kept, dict):
+        tool = view.tool(call)
+        volatile = tool.volatile if tool else ()
+        kept = {k: v for k, v in kept.items() if not is_volatile(k) and k not in volatile} or kept
+    try:
+        return _ENCODER.encode(kept).decode()
+    except (TypeError, ValueError, UnicodeError):
+        return repr(kept)
 
 
 def _walk(view: View) -> dict[str, Past]:
