@@ -99,7 +99,7 @@ def derive_outcome(
     signals = frozenset(fields.signals) | ({"status_error"} if status_error else frozenset())
     hint = _SHIM.get(fields.outcome_hint or "")
     body = _body_error(fields)
-    text = _error_text(fields, body)
+    text = _error_text(fields, body, signals)
     return (
         _refused(fields, signals, hint, text)
         or _not_known(fields, signals, hint, http, body, text)
@@ -119,8 +119,11 @@ def _body_error(fields: ToolFields) -> BodyError | None:
     return errors_in_body(None, text) or short_error(fields.name, text)
 
 
-def _error_text(fields: ToolFields, body: BodyError | None) -> str:
+def _error_text(fields: ToolFields, body: BodyError | None, signals: frozenset[str]) -> str:
+    """What was said of the error. Some instrumentations mark the span and leave the words in the result."""
     parts = [fields.error_type or "", fields.error_message or "", body.message if body else ""]
+    if "status_error" in signals and not any(parts):
+        parts.append(fields.result_text or "")
     return "\n".join(p[:MAX_TEXT] for p in parts if p)
 
 

@@ -62,7 +62,7 @@ def _short(row: Row, result: Any) -> Row:
     return run, name, arguments, result, outcome
 
 
-OFF, CUT, ENDLESS = frozenset({"content_off"}), frozenset({"truncated", "content_off"}), frozenset({"incomplete_run"})
+OFF, ENDLESS = frozenset({"content_off"}), frozenset({"incomplete_run"})
 UNSEEN = frozenset({"prior_turns_unseen"})
 MCP: list[Row] = [
     (1, "get_order", None, None, "succeeded"),
@@ -72,9 +72,6 @@ MCP: list[Row] = [
     (1, "track_shipment", None, None, "unknown"),
 ]
 HOOKS = [_short(GET, {"order_id": "ORD-1001", "total": 42.5}), _short(ISSUE, {"refund_id": "re_1"}), CANCEL, TRACK]
-SHIM: list[Row] = [
-    (1, *row[1:]) for row in (GET, _short(ISSUE, {"refund_id": "re_1", "status": "succeeded"}), CANCEL, TRACK)
-]
 RETRIES = [GET, ISSUE, *[CANCEL] * 4, *[TRACK] * 4]
 SMOL_ASKS = [
     *(f"New task:\n{question}" for question in QUESTIONS[:2]),
@@ -109,8 +106,7 @@ SAMPLES = [
     Sample("openllmetry__openai+traceloop-sdk@3.57.0+0.62.4"),
     Sample("openllmetry__openai-agents-chat@0.24.0+0.62.4", says=[], gaps=ENDLESS),
     Sample("openllmetry__openai-agents-responses@0.24.0+0.62.4"),
-    Sample("otelmon-shim__opentelemetry-util-genai@1.3b0", SHIM, runs=1, asks=QUESTIONS[:1], says=ANSWERS[:1]),
-    Sample("truncated__sdk-limits@1.45.2", [(1, "issue_refund", None, {"ok": True}, "succeeded")], runs=1, ids=False, asks=[], says=[], gaps=CUT),
+    Sample("truncated__sdk-limits@1.45.2", [(1, "issue_refund", None, {"ok": True}, "succeeded")], runs=1, ids=False, asks=[], says=[], gaps=OFF),
 ]  # fmt: skip
 
 

@@ -37,8 +37,6 @@ def rebuilt(observation: dict[str, Any]) -> Span:
     metadata = opened(observation.get("metadata")) or {}
     scope = opened(metadata.get("scope")) or {}
     attributes = dict(opened(metadata.get("attributes")) or {})
-    if "events" in attributes and isinstance(opened(observation.get("output")), dict):  # the choice was one of them
-        attributes["events"] = json.dumps([*opened(attributes["events"]), opened(observation["output"])])
     for key, value in _moved(observation, scope.get("name", ""), attributes, metadata):
         if value not in (None, ""):
             attributes.setdefault(key, as_text(value))
@@ -71,6 +69,8 @@ def _moved(
         keys = "input.value", "output.value"
     elif attributes.get("gen_ai.operation.name") == "execute_tool":
         keys = "gen_ai.tool.call.arguments", "gen_ai.tool.call.result"
+    elif "events" in attributes or "all_messages_events" in attributes:
+        return  # here they were copied, not moved
     else:
         keys = "gen_ai.input.messages", "gen_ai.output.messages"
     yield keys[0], observation.get("input")

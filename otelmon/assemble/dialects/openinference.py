@@ -95,13 +95,16 @@ def _read_tool(span: Span) -> Reading:
     if not raw_name or (raw_name == _ANSWER_TOOL and _answers_by_tool(span)):
         return _base(span, "other")
     called, wrapped_id = unwrap(_arguments(span))
+    returned = _result(span)
+    silent = span.status_code == 2 and not (span.status_message or span.events or returned.text)
     tool = _tools.fields(
         span,
         raw_name,
         call_id=call_id_of(attributes.get("tool.id")) or call_id_of(attributes.get("tool_call.id")) or wrapped_id,
         called=called,
-        returned=_result(span),
+        returned=returned,
         description=first_text(attributes, "tool.description") or "",
+        extra=("no_reason",) if silent else (),
     )
     return _base(span, "tool", tool=tool, content=tool_content(tool))
 
