@@ -402,8 +402,13 @@ def test_the_shim_s_outcomes_are_ours(sent: Any, ours: str | None) -> None:
     assert ("denied" in found.signals) == (ours == "denied")
 
 
-def test_a_rejected_call_is_marked_denied() -> None:
-    assert "denied" in tool(GENAI | {"otelmon.approval.decision": "rejected"}).signals
+def test_a_rejection_is_kept_beside_what_came_of_the_call() -> None:
+    carried_out = {"otelmon.approval.decision": "rejected", "gen_ai.tool.call.result": '{"closed": true}'}
+    found = tool(GENAI | carried_out)
+    assert found.approval is not None
+    assert found.approval.decision == "rejected"
+    assert derive_outcome(found).outcome == "succeeded"
+    assert derive_outcome(tool(GENAI | {"otelmon.approval.decision": "rejected"})).outcome == "denied"
     assert tool(GENAI | {"otelmon.approval.decision": "maybe"}).approval is None
 
 

@@ -77,7 +77,7 @@ def _tool(attributes: Attributes, tool: ToolFields) -> ToolFields:
     outcome = _word(attributes, "otelmon.call.outcome", _OUTCOMES)
     approval = _approval(attributes)
     marks = set(tool.signals)
-    if outcome == "denied" or (approval is not None and approval.decision == "rejected"):
+    if outcome == "denied":  # a rejected call may have been carried out: outcome.py looks at what came of it
         marks.add("denied")
     fidelity: Any = attributes.get("otelmon.call.args_fidelity")
     effect = attributes.get("otelmon.tool.effect")
