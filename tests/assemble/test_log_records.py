@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from otelmon.assemble.history import History
@@ -21,6 +21,7 @@ from otelmon.vocabulary.reading import Approval, Reading
 from otelmon.vocabulary.span import LogRecord, Scope, Span
 from tests.assemble.builders import calls
 from tests.assemble.dialect_spans import make_span
+from tests.assemble.test_readings import VALUES
 
 TRACE = "0" * 31 + "1"
 DETAILS = "gen_ai.client.inference.operation.details"
@@ -128,6 +129,42 @@ SILENT = [
 def test_a_record_without_agent_content_says_nothing(given: LogRecord) -> None:
     assert read_log_record(given, History()) is None
     assert not carries_agent_content(given)
+
+
+NAMES = [
+    DETAILS, "claude_code.tool_result", "claude_code.tool_decision", "gen_ai.evaluation.result", "",
+    *(f"gen_ai.{kind}" for kind in ("system.message", "user.message", "assistant.message", "tool.message", "choice")),
+]  # fmt: skip
+RECORD_KEYS = [
+    "event.name", "gen_ai.input.messages", "gen_ai.output.messages", "gen_ai.system_instructions", "gen_ai.tool.definitions",
+    "gen_ai.operation.name", "gen_ai.conversation.id", "tool_name", "tool_use_id", "tool_input", "tool_parameters",
+    "success", "decision", "decision_type", "source", "error", "user.id",
+]  # fmt: skip
+BODY_KEYS = ["content", "role", "message", "tool_calls", "id", "function", "name", "arguments", "parts", "type"]
+BODIES = st.recursive(
+    VALUES, lambda inner: st.dictionaries(st.sampled_from(BODY_KEYS), inner, max_size=4) | st.lists(inner, max_size=3)
+)
+
+
+@settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(
+    st.sampled_from(NAMES),
+    BODIES | BODIES.map(lambda body: json.dumps(body, default=str)) | st.sampled_from(NAMES),
+    st.dictionaries(
+        st.sampled_from(RECORD_KEYS), VALUES | st.sampled_from([*NAMES, "chat", "false", "reject"]), max_size=8
+    ),
+    st.integers(0, 3),
+)
+def test_no_record_makes_it_fail(name: str, body: Any, attributes: dict[str, Any], dropped: int) -> None:
+    given_record = record("", None, dropped_attributes_count=dropped)
+    given_record = msgspec.structs.replace(given_record, event_name=name, body=body, attributes=attributes)
+    found = read_log_record(given_record, History())
+    assert carries_agent_content(given_record) == (found is not None)
+    assert names_agent_event(given_record) or found is None
+    if found is not None:
+        timeline = build("c", [read_span(SPANS[0], History()), found])
+        assert len(timeline.runs) == 1
+        assert msgspec.msgpack.decode(msgspec.msgpack.encode(found), type=Reading) == found
 
 
 # -- laid over spans -------------------------------------------------------------------------------

@@ -16,10 +16,12 @@ from typing import Any
 import msgspec
 import pytest
 
+from otelmon.assemble.history import History
+from otelmon.assemble.readings import read_log_record
 from otelmon.assemble.timeline import build
 from otelmon.vocabulary.event import AssistantMessage, Timeline, ToolCall, UserMessage
 from otelmon.vocabulary.reading import Reading
-from otelmon.vocabulary.span import Scope, SpanEvent
+from otelmon.vocabulary.span import LogRecord, Scope, SpanEvent
 from tests.assemble.dialect_spans import all_messages, exception, read, read_request, tool
 from tests.assemble.test_timeline_data import conversations
 
@@ -536,6 +538,37 @@ def test_quirk_17_a_run_of_the_first_pydantic_format_is_told_once() -> None:
     timeline = build("c", readings)
     assert (texts(timeline, UserMessage), texts(timeline, AssistantMessage)) == (["hi"], ["Done."])
     assert timeline.runs[0].agent_name == "helper"
+
+
+def test_quirk_08_content_in_log_records() -> None:
+    body = {"content": "hi"}
+    named = {"event.name": "gen_ai.user.message"}
+    forms = [("gen_ai.user.message", body, {}), ("", body, named), ("", json.dumps(body), named)]
+    for name, content, attributes in forms:
+        span = trace({"id": 1, "attributes": {"gen_ai.operation.name": "chat"}})
+        record = LogRecord("a" * 32, f"{1:016x}", name, 1, content, attributes, {}, Scope(), 1, "log")
+        found = read_log_record(record, History())
+        assert found
+        assert texts(build("c", [found, *span]), UserMessage) == ["hi"]
+
+
+def test_quirk_18_two_instrumentations_with_a_trace_each_make_one_run() -> None:
+    call = GENAI | {"gen_ai.tool.call.id": "c1", "gen_ai.tool.call.arguments": WIRE}
+    agent = {"id": 1, "end": 9, "attributes": {"gen_ai.operation.name": "invoke_agent"}, "scope": AUTOGEN}
+    one = trace(agent, {"id": 2, "parent": 1, "attributes": call, "scope": AUTOGEN})
+    two = trace(
+        {"id": 3, "at": 1, "end": 9, "attributes": OI | {"openinference.span.kind": "AGENT"}, "scope": Scope("oi")},
+        {
+            "id": 4,
+            "at": 2,
+            "parent": 3,
+            "attributes": OI | {"tool.id": "c1", "input.value": WIRE},
+            "scope": Scope("oi"),
+        },
+    )
+    timeline = build("c", [*one, *(msgspec.structs.replace(r, trace_id="b" * 32) for r in two)])
+    assert [run.spans for run in timeline.runs] == [4]
+    assert [len(e.span_ids) for e in timeline.events if isinstance(e, ToolCall)] == [2]
 
 
 QUIRKS: dict[int, tuple[str, ...]] = {
