@@ -65,9 +65,9 @@ def _reads_the_same(call: ToolCall, before: Past, view: View) -> bool:
 
 def _looks_for_news(call: ToolCall, before: Past, view: View, params: Params) -> bool:
     gap = call.start_time_unix_nano - before.same[-1].end_time_unix_nano
-    if gap >= params.fresh_seconds * _SECOND or on_a_timer((*before.same, call), params.timer_seconds):
+    if gap >= params.fresh_seconds * _SECOND or may_poll(call, view):
         return True
-    return may_poll(call, view)
+    return before.in_a_row and on_a_timer((*before.same, call), params.timer_seconds)
 
 
 def _severity(times: int, params: Params) -> Severity:

@@ -24,7 +24,7 @@ _MAX_TEXT, _NOTICE, _MAX_FIELDS, _MAX_DEPTH = 2_000, 300, 60, 3
 _SECOND = 1_000_000_000
 _FEW = 8  # values of a short answer, and one
 _TIMER = 3  # equal gaps that make a timer
-_EVENNESS = 0.1
+_EVENNESS = 0.03  # a model in between is less regular
 
 
 class _Words(msgspec.Struct, frozen=True):

@@ -31,7 +31,8 @@ class Past(msgspec.Struct, frozen=True):
     `same`: the latest earlier calls with its fingerprint, at most 16, oldest first; `same_before` how many
     there were. `failures`: how many of them in a row ended badly just before. `of_tool`: the latest earlier
     calls of its tool; `tool_failures` how many calls of the tool in a row ended badly just before.
-    `changed_since` is true when something may have changed since the latest of `same`.
+    `changed_since` is true when something may have changed since the latest of `same`; `in_a_row` when no other
+    call of the stretch came between it and this one.
     """
 
     same: tuple[ToolCall, ...]
@@ -40,9 +41,10 @@ class Past(msgspec.Struct, frozen=True):
     of_tool: tuple[ToolCall, ...]
     tool_failures: int
     changed_since: bool
+    in_a_row: bool
 
 
-_NOTHING = Past((), 0, 0, (), 0, False)
+_NOTHING = Past((), 0, 0, (), 0, False, False)
 _REMEMBERED: WeakKeyDictionary[View, dict[str, Past]] = WeakKeyDictionary()
 
 
@@ -107,12 +109,22 @@ def _walk(view: View) -> dict[str, Past]:
     same: dict[tuple[object, ...], _Trail] = {}
     tools: dict[tuple[object, ...], _Trail] = {}
     changes: deque[ToolCall] = deque(maxlen=_CHANGES)
+    latest: dict[tuple[object, ...], ToolCall] = {}
     for call in view.calls:
         where = stretch(call)
         mine = same.setdefault((where, fingerprint(call, view)), _Trail())
         tool = tools.setdefault((where, call.tool_name, call.server), _Trail())
         changed = bool(mine.calls) and _changed_since(mine.calls[-1], changes)
-        found[call.key] = Past(tuple(mine.calls), mine.total, mine.failures, tuple(tool.calls), tool.failures, changed)
+        found[call.key] = Past(
+            same=tuple(mine.calls),
+            same_before=mine.total,
+            failures=mine.failures,
+            of_tool=tuple(tool.calls),
+            tool_failures=tool.failures,
+            changed_since=changed,
+            in_a_row=bool(mine.calls) and mine.calls[-1] is latest[where],
+        )
+        latest[where] = call
         mine.add(call)
         tool.add(call)
         if _may_change(call, view):
@@ -176,8 +188,3 @@ def _volatile(name: str, writes: bool) -> bool:
 def spans(*calls: ToolCall) -> tuple[str, ...]:
     """Span ids for evidence, each once."""
     return tuple(dict.fromkeys(span for call in calls for span in (call.span_ids or (call.span_id,))))
-
-
-def latest(calls: Sequence[ToolCall]) -> ToolCall | None:
-    """The last of some calls, or None."""
-    return calls[-1] if calls else None
