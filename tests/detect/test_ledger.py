@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from otelmon.detect.engine import Laws
 from otelmon.detect.ledger import LedgerTable
 from otelmon.vocabulary.config import DetectConfig
-from otelmon.vocabulary.messages import EffectBatch, Verdict
+from otelmon.vocabulary.finding import Evidence
+from otelmon.vocabulary.messages import EffectBatch, EffectEntry, Verdict
 from tests.detect.build import laws
 from tests.rules.helpers import entry
 
@@ -173,3 +179,21 @@ def test_a_partition_that_goes_takes_its_keys() -> None:
     assert held.judge_dirty() == []
     held.drop_partition(1)
     assert (held.stats(), held.forget_old(FAR)) == ({"effect_keys": 0}, [])
+
+
+def broken(entries: Sequence[EffectEntry], params: Any) -> Iterator[Evidence]:
+    """A check with a bug."""
+    raise RuntimeError("a bug")
+
+
+def test_a_check_that_raises_is_counted_and_stops_no_other() -> None:
+    """For the alert on failing checks: those of the ledger count too."""
+    known = laws().rules.rules["duplicate_write"]
+    check = msgspec.structs.replace(known.check, functions={"effect": broken})
+    rules = {**laws().rules.rules, "broken": msgspec.structs.replace(known, id="broken", check=check)}
+    table = LedgerTable(Laws(msgspec.structs.replace(laws().rules, rules=rules)), DetectConfig())
+    table.feed(effects("one", 100), 0)
+    table.feed(effects("two", 110), 0)
+    [verdict] = table.judge_dirty()
+    assert [finding.rule_id for finding in verdict.findings] == ["duplicate_write"]
+    assert table.counters["check_errors", "broken"] == 1
