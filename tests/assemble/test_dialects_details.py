@@ -116,6 +116,10 @@ def test_a_call_of_a_model_without_events(attributes: dict[str, Any]) -> None:
     found = read(attributes, scope=LOGFIRE)
     assert (found.kind, [m.text for m in found.messages]) == ("model", ["hi", "Done."])
     assert [d.name for d in found.definitions] == ["refund"]
+    assert found.history_complete
+    kept_there = read(attributes | {"gen_ai.request.previous_response_id": "r-1"}, scope=LOGFIRE)
+    assert not kept_there.history_complete
+    assert read({"gen_ai.operation.name": "chat"}, scope=LOGFIRE).content == "off"
 
 
 def test_the_group_of_a_trace_is_the_conversation() -> None:
@@ -243,3 +247,11 @@ def test_a_run_of_langsmith_has_its_agent_and_its_answer_unless_it_failed() -> N
     named = read(run | {"langsmith.metadata.lc_agent_name": "helper"}, parent_span_id="", name="support")
     assert named.agent_name == "helper"
     assert read(run, name="support").agent_name is None
+
+
+def test_the_session_of_mlflow_is_where_a_framework_left_it() -> None:
+    run = {"mlflow.spanType": '"AGENT"'}
+    found = read(run | {"metadata": '{"thread_id": "t-1", "user_id": "u"}'})
+    assert (found.conversation_id, found.principal) == ("t-1", "u")
+    stated = read(run | {"metadata": "7", "mlflow.trace.session": '"s"', "mlflow.trace.user": '"v"'})
+    assert (stated.conversation_id, stated.principal) == ("s", "v")

@@ -8,7 +8,7 @@ import msgspec
 
 from otelmon.assemble.dialects import _payloads, _tools, genai
 from otelmon.assemble.dialects._definitions import definitions
-from otelmon.assemble.dialects._fields import content_of, reading, structured, text_of, tool_content
+from otelmon.assemble.dialects._fields import content_of, first_text, reading, structured, text_of, tool_content
 from otelmon.assemble.dialects._shows import Shows
 from otelmon.assemble.dialects._wrappers import unwrap
 from otelmon.assemble.history import History
@@ -20,9 +20,10 @@ PRIORITY = 40
 SHOWS = Shows(
     instrumentation="MLflow tracing",
     definitions="partly",
-    conversation="no",
+    conversation="partly",
     setting="mlflow.openai.autolog() (or the autolog of the framework) for messages and definitions",
-    note="Session and user stay in the trace's metadata and do not reach OTLP; a trace is its own conversation. "
+    note="Session and user stay in the trace's metadata and do not reach OTLP, unless LangChain's metadata names them; "
+    "otherwise a trace is its own conversation. "
     "A trace is exported when its root ends.",
 )
 
@@ -31,6 +32,7 @@ _INPUTS, _OUTPUTS, _FUNCTION = "mlflow.spanInputs", "mlflow.spanOutputs", "mlflo
 _MODELS = ("CHAT_MODEL", "LLM")
 _RUNS = ("AGENT", "WORKFLOW")
 _WRAPPERS = ("CHAIN", "UNKNOWN", "TASK")
+_SESSION = ("session_id", "conversation_id", "thread_id")  # of the run's metadata, where a framework keeps one
 
 
 def matches(span: Span) -> bool:
@@ -57,12 +59,14 @@ def _text(attributes: Attributes, key: str) -> str | None:
 
 def _base(span: Span, kind: Any, **fields: Any) -> Reading:
     attributes = span.attributes
+    found = structured(attributes.get("metadata"))
+    metadata = found if isinstance(found, dict) else {}
     return reading(
         span,
         NAME,
         kind,
-        conversation=_text(attributes, "mlflow.trace.session"),
-        principal=_text(attributes, "mlflow.trace.user"),
+        conversation=_text(attributes, "mlflow.trace.session") or first_text(metadata, *_SESSION),
+        principal=_text(attributes, "mlflow.trace.user") or first_text(metadata, "user_id"),
         agent_name=span.name if kind == "agent" else None,
         model=_text(attributes, "mlflow.llm.model"),
         **fields,
