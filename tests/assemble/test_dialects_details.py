@@ -151,6 +151,16 @@ def test_the_milestones_of_spring_had_the_prompt_on_the_client() -> None:
     assert read({"spring.ai.kind": "tool_call"}, name="tool_call ").kind == "other"
 
 
+def test_a_tool_of_spring_is_named_by_its_definition_or_its_span() -> None:
+    described = {"spring.ai.kind": "tool_call", "spring.ai.tool.definition.description": "Refund.", "spring.ai.tool.definition.schema": '{"type": "object"}'}  # fmt: skip
+    found = read(described, name="tool_call refund")
+    assert found.tool is not None
+    assert (found.tool.name, found.tool.description) == ("refund", "Refund.")
+    assert [(d.name, d.description, d.input_schema) for d in found.definitions] == [
+        ("refund", "Refund.", {"type": "object"})
+    ]
+
+
 # -- Claude Code ---------------------------------------------------------------------------------
 CLAUDE = Scope("com.anthropic.claude_code.tracing")
 

@@ -176,3 +176,17 @@ def test_a_call_asked_for_in_an_event_has_its_arguments() -> None:
 def test_a_list_of_events_may_be_anything_else() -> None:
     assert _events.listed("nonsense") == _events.listed(None) == _events.listed('{"a": 1}') == []
     assert _events.listed('[1, {"event.name": "x"}]') == [("x", {"event.name": "x"})]
+
+
+@pytest.mark.parametrize("message", [{"role": "assistant", "tool_calls": [CALL]}, {"tool_calls": [CALL]}])
+def test_a_choice_may_ask_for_calls(message: dict[str, Any]) -> None:
+    assert told([_events.item("gen_ai.choice", {"index": 0, "message": message})]) == [REQUESTED]
+    assert told([_events.item("gen_ai.choice", {"message": "", "tool_calls": json.dumps([CALL])})]) == [REQUESTED]
+
+
+def test_only_the_name_in_a_tool_s_event_is_that_of_a_tool() -> None:
+    (item,), _ = _events.split([("gen_ai.tool.message", {"id": "c1", "name": "refund", "content": "ok"})])
+    (message,) = from_item(item)
+    assert message.responses[0].tool_name == "refund"
+    (asked,), _ = _events.split([("gen_ai.user.message", {"name": "Ann", "content": "hi"})])
+    assert asked["name"] is None
