@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import shutil
 import time
 from collections.abc import Callable, Iterator
@@ -10,13 +11,16 @@ from pathlib import Path
 import click
 import msgspec
 
-from otelmon.app.reader import client_of, open_reader, server_answers
+from otelmon.app.reader import Reader, client_of, open_reader, server_answers
 from otelmon.app.runtime import DATABASE
 from otelmon.cli.common import Context, print_json
 from otelmon.detect.engine import Laws
 from otelmon.store.accounts import Totals
 from otelmon.vocabulary.config import Config
 from otelmon.vocabulary.errors import OK, UNREACHABLE, OtelmonError
+from otelmon.web.coverage import AgentCoverage, coverage, of_agent
+
+SHOWN_AGENTS = 20
 
 
 class Answer(msgspec.Struct, frozen=True):
@@ -28,10 +32,16 @@ class Answer(msgspec.Struct, frozen=True):
 
 
 @click.command()
+@click.argument("agent", required=False)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.pass_obj
-def command(context: Context, as_json: bool) -> int:
-    """Look at everything the monitor needs; exit code 3 when something is missing or wrong."""
+def command(context: Context, agent: str | None, as_json: bool) -> int:
+    """Look at everything the monitor needs; exit code 3 when something is missing or wrong.
+
+    With AGENT: which rules can be evaluated for this agent, which can not, why, and what would change it.
+    """
+    if agent is not None:
+        return _of_agent(context, agent, as_json)
     answers = list(_answers(context))
     if as_json:
         print_json(answers)
@@ -40,6 +50,28 @@ def command(context: Context, as_json: bool) -> int:
             mark = {True: "ok     ", False: "WRONG  ", None: "-      "}[answer.ok]
             click.echo(f"{mark}{answer.what}: {answer.says}")
     return UNREACHABLE if any(answer.ok is False for answer in answers) else OK
+
+
+def _of_agent(context: Context, name: str, as_json: bool) -> int:
+    with open_reader(context.config, time.time_ns()) as reader:
+        found = of_agent(_coverage(context, reader), name)
+    if as_json:
+        print_json(found)
+        return OK
+    click.echo(f"{found.agent_name or 'unknown agent'}: {found.runs} runs, {'; '.join(found.instrumentations)}")
+    for rule in found.rules:
+        click.echo(
+            f"{rule.evaluated:<14}{rule.rule_id}" + (f" ({rule.runs} of {found.runs} runs)" if rule.reasons else "")
+        )
+        for reason in rule.reasons:
+            click.echo(f"{'':<14}  {reason.reason} in {reason.runs} runs")
+            for line in reason.settings:
+                click.echo(f"{'':<14}    {line}")
+    return OK
+
+
+def _coverage(context: Context, reader: Reader) -> tuple[AgentCoverage, ...]:
+    return coverage(context.laws().rules.rules.values(), reader.read("agents"), reader.read("not_evaluable"))
 
 
 def _answers(context: Context) -> Iterator[Answer]:
@@ -60,7 +92,7 @@ def _answers(context: Context) -> Iterator[Answer]:
             ready = client.get("/readyz")
             yield Answer("stages", ready.is_success, ready.text.strip().replace("\n", "; "))
     if serving or (Path(config.data) / DATABASE).exists():
-        yield from _stored(config)
+        yield from _stored(context)
 
 
 def _try(what: str, look: Callable[[], str]) -> Answer:
@@ -94,11 +126,12 @@ def _kafka(config: Config) -> str:
     return f"{config.kafka.bootstrap} answers"
 
 
-def _stored(config: Config) -> Iterator[Answer]:
+def _stored(context: Context) -> Iterator[Answer]:
     try:
-        with open_reader(config, time.time_ns()) as reader:
+        with open_reader(context.config, time.time_ns()) as reader:
             totals: list[Totals] = reader.read("accounts")
             sizes = reader.read("sizes")
+            agents = _coverage(context, reader)
     except OtelmonError as error:
         yield Answer("store", False, str(error))
         return
@@ -108,3 +141,17 @@ def _stored(config: Config) -> Iterator[Answer]:
         if total.missing:
             says += f"; {total.missing} are not accounted for, which is a bug"
         yield Answer(f"account of {total.topic}/{total.partition}", not total.missing, says)
+    for agent in agents[:SHOWN_AGENTS]:
+        yield _covered(agent)
+    if len(agents) > SHOWN_AGENTS:
+        yield Answer("coverage", True, f"and {len(agents) - SHOWN_AGENTS} more agents")
+
+
+def _covered(agent: AgentCoverage) -> Answer:
+    """What can not be evaluated is worth knowing, and nothing is wrong with the monitor."""
+    name = agent.agent_name or "unknown agent"
+    whole, number = agent.amount("always"), len(agent.rules)
+    says = f"{whole} of {number} rules evaluated in all of its {agent.runs} runs that are over"
+    if whole < number:
+        says += f"; why not, and what would change it: otelmon doctor {shlex.quote(agent.agent_name)}"
+    return Answer(f"coverage of {name}", True if whole == number else None, says)

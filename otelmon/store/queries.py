@@ -15,6 +15,7 @@ from otelmon.store.call_rows import CALL_COLUMNS, call_from_row
 from otelmon.store.content import expand, load
 from otelmon.store.database import Database
 from otelmon.store.results import (
+    AgentRuns,
     CallCount,
     CallDetail,
     ConversationDetail,
@@ -164,6 +165,12 @@ def call_counts(cursor: DuckDBPyConnection, since: int | None = None) -> tuple[C
 def not_evaluable_counts(cursor: DuckDBPyConnection) -> tuple[NotEvaluableCount, ...]:
     """Runs in which a rule could not be evaluated, by agent and reason."""
     return _records(cursor, "read.not_evaluable_counts", NotEvaluableCount)
+
+
+def agents(cursor: DuckDBPyConnection) -> tuple[AgentRuns, ...]:
+    """Agents by name, with their runs and dialects."""
+    rows = cursor.execute(sql("read.agents")).fetchall()
+    return tuple(AgentRuns(name, runs, closed, tuple(dialects)) for name, runs, closed, dialects in rows)
 
 
 def sizes(cursor: DuckDBPyConnection) -> dict[str, int]:

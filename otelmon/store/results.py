@@ -187,6 +187,15 @@ class CallCount(msgspec.Struct, frozen=True):
     amount: int
 
 
+class AgentRuns(msgspec.Struct, frozen=True):
+    """Runs of an agent ("" unknown), those of them that are over, and the dialects they were written in."""
+
+    agent_name: str
+    runs: int
+    closed: int
+    dialects: tuple[str, ...]
+
+
 class NotEvaluableCount(msgspec.Struct, frozen=True):
     """Runs in which a rule could not be evaluated, by agent ("" unknown) and reason."""
 

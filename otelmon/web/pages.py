@@ -23,6 +23,7 @@ from otelmon.metrics.alerts import ALERTS, runbook
 from otelmon.store.results import FindingDetail, MessageDetail
 from otelmon.vocabulary.errors import OtelmonError, UserError
 from otelmon.vocabulary.finding import FAMILIES, SEVERITIES
+from otelmon.web import coverage
 from otelmon.web.evidence import record_of
 from otelmon.web.reads import answer
 from otelmon.web.shown import FILTERS
@@ -46,6 +47,7 @@ def routes(site: Site) -> list[BaseRoute]:
         Route("/runs/{id:path}", pages.page(pages.run)),
         Route("/rules", pages.page(pages.rules)),
         Route("/rules/{id}", pages.page(pages.rule)),
+        Route("/coverage", pages.page(coverage.page(lambda: site.laws.rules.rules.values(), pages.read))),
         Route("/runbooks/{id}", pages.page(pages.runbook)),
         Mount("/static", StaticFiles(packages=[("otelmon.web", "static")])),
     ]
@@ -93,7 +95,7 @@ class _Pages:
 
         return endpoint
 
-    def _read(self, name: str, **given: Any) -> Any:
+    def read(self, name: str, **given: Any) -> Any:
         if self._site.database is None:
             raise UserError()
         found = answer(self._site.database, name, {k: v for k, v in given.items() if v not in (None, "")})
@@ -106,7 +108,7 @@ class _Pages:
         query = request.query_params
         chosen = {name: query.get(name, "") for name in ("states", "severity", "family", "agent", "tool")}
         offset = _number(query.get("offset", "0"))
-        page = self._read("incidents", **chosen, limit=PAGE, offset=offset)
+        page = self.read("incidents", **chosen, limit=PAGE, offset=offset)
         following = offset + PAGE if offset + PAGE < page.total else None
         return "incidents.html", {
             "page": page,
@@ -117,7 +119,7 @@ class _Pages:
         }
 
     def incident(self, request: Request) -> tuple[str, dict[str, Any]]:
-        detail = self._read("incident", id=request.path_params["id"])
+        detail = self.read("incident", id=request.path_params["id"])
         told = {run_id: self._told(run_id) for run_id in _first_runs(detail.findings)}
         rules = self._site.laws.rules.rules
         lead = detail.findings[0] if detail.findings else None
@@ -144,12 +146,12 @@ class _Pages:
         query = request.query_params
         chosen = {name: query.get(name, "") for name in ("agent", "service", "conversation", "trace")}
         offset = _number(query.get("offset", "0"))
-        runs = self._read("runs", **chosen, limit=PAGE, offset=offset)
+        runs = self.read("runs", **chosen, limit=PAGE, offset=offset)
         following = offset + PAGE if len(runs) == PAGE else None
         return "runs.html", {"runs": runs, "chosen": chosen, "offset": offset, "following": following, "size": PAGE}
 
     def run(self, request: Request) -> tuple[str, dict[str, Any]]:
-        detail = self._read("run", id=request.path_params["id"])
+        detail = self.read("run", id=request.path_params["id"])
         at: dict[str, list[Any]] = {}
         for found in detail.findings:
             anchor = found.finding.span_ids[0] if found.finding.span_ids else ""
@@ -164,7 +166,7 @@ class _Pages:
 
     def rules(self, _: Request) -> tuple[str, dict[str, Any]]:
         undecided = Counter[str]()
-        for count in self._read("not_evaluable"):
+        for count in self.read("not_evaluable"):
             undecided[count.rule_id] += count.amount
         return "rules.html", {"rules": list(self._site.laws.rules.rules.values()), "undecided": undecided}
 
@@ -172,7 +174,7 @@ class _Pages:
         rule = self._site.laws.rules.rules.get(request.path_params["id"])
         if rule is None:
             raise _NotFoundError()
-        undecided = [count for count in self._read("not_evaluable") if count.rule_id == rule.id]
+        undecided = [count for count in self.read("not_evaluable") if count.rule_id == rule.id]
         return "rule.html", {"rule": rule, "params": msgspec.to_builtins(rule.params), "undecided": undecided}
 
     def runbook(self, request: Request) -> tuple[str, dict[str, Any]]:

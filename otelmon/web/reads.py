@@ -165,6 +165,11 @@ def _not_evaluable(database: Database, _: Nothing) -> tuple[results.NotEvaluable
         return queries.not_evaluable_counts(cursor)
 
 
+def _agents(database: Database, _: Nothing) -> tuple[results.AgentRuns, ...]:
+    with database.read() as cursor:
+        return queries.agents(cursor)
+
+
 def _sizes(database: Database, _: Nothing) -> Sizes:
     with database.read() as cursor:
         return Sizes(queries.sizes(cursor), shutil.disk_usage(database.path.parent).free)
@@ -181,6 +186,7 @@ READS: dict[str, Read] = {
     "tools": Read(Tool, _tools, tuple[results.ToolVersion, ...], "Every definition of a tool that was seen in traffic."),
     "accounts": Read(Nothing, _accounts, list[Totals], "What became of everything received, by topic and partition."),
     "not_evaluable": Read(Nothing, _not_evaluable, tuple[results.NotEvaluableCount, ...], "Runs in which a rule could not decide, by rule, agent and reason."),
+    "agents": Read(Nothing, _agents, tuple[results.AgentRuns, ...], "Agents with their runs and the dialects these were written in."),
     "sizes": Read(Nothing, _sizes, Sizes, "Rows of the main tables and free bytes on the disk."),
     "golden_tasks": Read(Nothing, lambda database, _: stored_tasks(database), list[GoldenTask], "Golden tasks mined so far."),
     "snapshot": Read(Nothing, lambda database, _: Place(str(snapshot(database))), Place, "Path, on the server's machine, of a copy of the tables for SQL.", works=True),

@@ -67,11 +67,12 @@ class Good:
 
 
 class Target:
-    """The monitor with what the tests ask of it. `sent` and `refused` are spans, over everything."""
+    """The monitor with what the tests ask of it. `accepted` are spans, over everything sent."""
 
     def __init__(self, monitor: ServedMonitor) -> None:
         self.monitor = monitor
         self.accepted = 0
+        self.patience_s = FOUND_S
         self.begin = time.time_ns() - 3600 * SECOND
 
     def good(self, name: str) -> Good:
@@ -102,12 +103,22 @@ class Target:
 
     def wait_for(self, conversation: str, rule: str) -> list[dict[str, Any]]:
         """Until a rule has fired in a conversation."""
-        end = time.monotonic() + FOUND_S
+        end = time.monotonic() + self.patience_s
         while True:
             found = [f for f in self.findings(conversation) if f["rule_id"] == rule]
             if found:
                 return found
             assert time.monotonic() < end, f"{rule} is not found in {conversation}\n{self.monitor.log()}"
+            time.sleep(0.2)
+
+    def wait_until_closed(self, conversation: str) -> None:
+        """Until every run of a conversation is over: busy judging, a stage has no run open that it could count."""
+        end = time.monotonic() + self.patience_s
+        while True:
+            runs = self.monitor.read("runs", conversation=conversation)
+            if runs and all(summary["run"]["closed"] for summary in runs):
+                return
+            assert time.monotonic() < end, f"{conversation} does not end\n{self.monitor.log()}"
             time.sleep(0.2)
 
     def assert_unhurt(self, good: Good) -> None:
@@ -159,7 +170,7 @@ class Target:
 
     def assert_conserved(self) -> None:
         """What was taken is what is accounted for."""
-        end = time.monotonic() + FOUND_S
+        end = time.monotonic() + self.patience_s
         while self.total("received") < self.accepted and time.monotonic() < end:
             time.sleep(0.3)
         assert self.total("received") == self.accepted

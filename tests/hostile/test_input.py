@@ -264,7 +264,7 @@ def test_a_parent_that_never_comes_makes_the_run_incomplete_not_lost(target: Tar
     assert (answer.status, answer.refused) == (200, 0)
     target.assert_unhurt(good)
     assert len(target.calls("orphan")) == 1
-    target.monitor.wait_until_through(0)
+    target.wait_until_closed("orphan")
     [run] = target.runs("orphan")
     assert run["run"]["closed"] == "idle"
     assert not run["run"]["root_seen"]

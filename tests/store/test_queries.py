@@ -209,6 +209,11 @@ def test_counts(cursor: DuckDBPyConnection) -> None:
     assert [(c.rule_id, c.agent_name, c.reason, c.amount) for c in queries.not_evaluable_counts(cursor)] == [
         ("loop", "billing-bot", "sampled", 1)
     ]
+    agents = queries.agents(cursor)
+    assert [(a.agent_name, a.runs, a.dialects) for a in agents] == [
+        ("billing-bot", 1, ("genai",)),
+        ("other", 1, ("genai",)),
+    ]
     assert queries.sizes(cursor) == {"spans": 2, "runs": 2, "tool_calls": 3, "findings": 2, "incidents": 2}
 
 

@@ -128,6 +128,10 @@ GROUP BY ALL ORDER BY ALL
 -- name: not_evaluable_counts
 SELECT rule_id, coalesce(agent_name, ''), reason, count(*) FROM not_evaluable GROUP BY ALL ORDER BY ALL
 
+-- name: agents
+SELECT coalesce(agent_name, ''), count(*), count(closed), list_sort(list_distinct(flatten(list(dialects))))
+FROM runs GROUP BY ALL ORDER BY ALL
+
 -- name: sizes
 SELECT (SELECT count(*) FROM spans), (SELECT count(*) FROM runs), (SELECT count(*) FROM tool_calls),
        (SELECT count(*) FROM findings WHERE shown), (SELECT count(*) FROM incidents)
