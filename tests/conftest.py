@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.demo import demo as demo
 from tests.services.kafka import kafka_server as kafka_server
 
 DATA = os.environ.get("OTELMON_DATA", "")

@@ -84,7 +84,7 @@ class Worker:
 
     def _recover(self, error: Exception) -> None:
         self._failures += 1
-        wait = min(LONGEST_WAIT, 0.5 * 2**self._failures)
+        wait = min(LONGEST_WAIT, 0.5 * 2 ** min(self._failures, 10))
         self.error = str(error) or type(error).__name__
         self._restarts["stage_restarts", self.name] += 1
         if isinstance(error, OtelmonError):
