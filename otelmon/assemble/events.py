@@ -204,5 +204,6 @@ def _definition(item: DefinitionSeen, base: dict[str, Any]) -> ToolDefinition:
         server=d.server,
         schema_hash=d.schema_hash,
         definition_hash=d.definition_hash,
+        of_call=item.place.reading.kind == "tool",
         **base,
     )

@@ -28,7 +28,8 @@ NO_CATALOGUE = Catalogue(version=1, complete=False)
 
 
 class ToolsInForce(msgspec.Struct, frozen=True):
-    """The tools that exist for a run. `complete` false: there may be others. `source` is "run"
+    """The tools that exist for a run. `complete` false: there may be others (also where only the calls
+    of the run show definitions, of their own tools). `source` is "run"
     (definitions seen in the run), "operator" (the catalogue file) or "none"."""
 
     tools: dict[str, tuple[Tool, ...]]
@@ -153,7 +154,8 @@ class View:
         merged: dict[str, list[Tool]] = {}
         for definition in seen:
             merged.setdefault(definition.name, []).append(_overlay(definition, operator.get(definition.name, ())))
-        complete = self.catalogue.complete if self.has_operator_catalogue else True
+        listed = any(not definition.of_call for definition in seen)
+        complete = self.catalogue.complete if self.has_operator_catalogue else listed
         if self.has_operator_catalogue:
             for name, same in operator.items():
                 merged.setdefault(name, list(same))

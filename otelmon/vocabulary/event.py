@@ -116,7 +116,9 @@ class ToolCall(_Event, frozen=True, kw_only=True, tag="tool_call"):
 
 
 class ToolDefinition(_Event, frozen=True, kw_only=True, tag="tool_definition"):
-    """A tool as the run saw it. Emitted once per run and distinct definition, before first use."""
+    """A tool as the run saw it. Emitted once per run and distinct definition, before first use.
+
+    `of_call`: only a call of the tool shows it, so that it says nothing of what other tools there are."""
 
     name: str
     description: str = ""
@@ -125,6 +127,7 @@ class ToolDefinition(_Event, frozen=True, kw_only=True, tag="tool_definition"):
     server: str | None = None
     schema_hash: str = ""
     definition_hash: str = ""
+    of_call: bool = False
 
 
 class RunEnd(_Event, frozen=True, kw_only=True, tag="run_end"):

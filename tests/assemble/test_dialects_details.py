@@ -8,6 +8,9 @@ from typing import Any
 import pytest
 
 from otelmon.assemble.outcome import derive_outcome
+from otelmon.assemble.timeline import build
+from otelmon.checks.view import View
+from otelmon.vocabulary.event import ToolDefinition
 from otelmon.vocabulary.span import Scope
 from tests.assemble.dialect_spans import exception, read, tool
 
@@ -265,3 +268,21 @@ def test_the_session_of_mlflow_is_where_a_framework_left_it() -> None:
     assert (found.conversation_id, found.principal) == ("t-1", "u")
     stated = read(run | {"metadata": "7", "mlflow.trace.session": '"s"', "mlflow.trace.user": '"v"'})
     assert (stated.conversation_id, stated.principal) == ("s", "v")
+
+
+# -- definitions that only calls show ------------------------------------------------------------
+@pytest.mark.parametrize("listed", [False, True])
+def test_the_tools_that_were_called_are_not_all_the_tools(listed: bool) -> None:
+    called = {"spring.ai.kind": "tool_call", "spring.ai.tool.definition.name": "refund", "spring.ai.tool.definition.schema": '{"type": "object"}'}  # fmt: skip
+    agent = {"gen_ai.operation.name": "invoke_agent"} | (
+        {"gen_ai.tool.definitions": json.dumps([{"type": "function", "name": "find"}])} if listed else {}
+    )
+    readings = [
+        read(agent, span_id="1" * 16, parent_span_id="", end_time_unix_nano=9_000),
+        read(called, span_id="2" * 16, parent_span_id="1" * 16),
+    ]
+    timeline = build("c", readings)
+    shown = {e.name: e.of_call for e in timeline.events if isinstance(e, ToolDefinition)}
+    assert shown == {"refund": True} | ({"find": False} if listed else {})
+    force = View(timeline).tools_in_force(timeline.runs[0].run_id)
+    assert (force.complete, set(force.tools)) == (listed, set(shown))
