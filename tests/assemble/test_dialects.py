@@ -9,6 +9,7 @@ import pytest
 
 from otelmon.assemble.dialects._definitions import definitions
 from otelmon.assemble.dialects._messages import from_item, role_of
+from otelmon.assemble.outcome import derive_outcome
 from otelmon.vocabulary.reading import Approval, Message, Reading
 from otelmon.vocabulary.span import Scope, SpanEvent
 from tests.assemble.dialect_spans import all_messages, exception, read, tool
