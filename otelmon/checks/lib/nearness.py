@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from functools import lru_cache
+from weakref import WeakKeyDictionary
 
 import msgspec
 from rapidfuzz.distance import OSA
+from rapidfuzz.process import extract
 
 from otelmon.checks.lib.provenance import Lineage, index_of
 from otelmon.checks.lib.provenance_roles import leaves, name_words
@@ -18,6 +20,8 @@ from otelmon.vocabulary.event import AssistantMessage, Event, ToolCall, UserMess
 _ROLES = frozenset(("id", "code", "email", "phone"))
 _SHORTEST = 4  # characters of the id body below which one edit says nothing
 _LONG = 6  # from here on letters may differ, be missing or be too many
+_ADDRESS = 10  # words without a digit are kept from here on: they may be addresses
+MAX_LOOKUPS = 300  # invented values of one conversation that are compared; later ones are only invented
 _PER_EDIT = 3  # two edits need twice as long a body, and so on
 _SUFFIX = re.compile(r"[-_/.:#]?[^\W_]{1,3}|[-_/.:#][^\W_]{1,6}")
 _GENERIC = frozenset(("id", "number", "no", "nr", "num", "ref", "reference", "key", "code", "uuid", "guid", "numero", "nummer"))  # fmt: skip
@@ -32,19 +36,47 @@ class Near(msgspec.Struct, frozen=True):
     position: int
 
 
+class _Known:
+    """The known values of a conversation by length, and what was looked up already."""
+
+    def __init__(self, view: View) -> None:
+        self.by_length: dict[int, tuple[list[str], list[int]]] = {}
+        for word, (_, position) in index_of(view).words.items():
+            if len(word) >= _SHORTEST and (len(word) >= _ADDRESS or any(map(str.isdigit, word))):
+                words, places = self.by_length.setdefault(len(word), ([], []))
+                words.append(word)
+                places.append(position)
+        self.answers: dict[tuple[str, str, int], tuple[Near, ...]] = {}
+
+
+_REMEMBERED: WeakKeyDictionary[View, _Known] = WeakKeyDictionary()
+
+
 def near_edits(line: Lineage, call: ToolCall, view: View, most: int) -> tuple[Near, ...]:
     """The known values, nearest first, that one invented value is at most `most` edits from."""
     body = compact(str(line.value))
     if line.source != "none" or line.role not in _ROLES or len(body) < _SHORTEST or not _has_digit(body, line.role):
         return ()
+    known = _REMEMBERED.get(view)
+    if known is None:
+        known = _REMEMBERED[view] = _Known(view)
+    asked = (call.key, line.path, most)
+    if asked not in known.answers:
+        if len(known.answers) >= MAX_LOOKUPS:
+            return ()
+        known.answers[asked] = _look_up(body, line.role, call, view, known, most)
+    return known.answers[asked]
+
+
+def _look_up(body: str, role: str, call: ToolCall, view: View, known: _Known, most: int) -> tuple[Near, ...]:
     allowed = min(most, 1 + max(0, len(body) - _SHORTEST) // _PER_EDIT)
     found: list[tuple[int, str, int]] = []
-    for word, (_, position) in index_of(view).words.items():
-        if position >= call.position or abs(len(word) - len(body)) > allowed or not _has_digit(word, line.role):
-            continue
-        edits = OSA.distance(body, word, score_cutoff=allowed)
-        if 0 < edits <= allowed and (len(body) >= _LONG or _same_letters(body, word)):
-            found.append((edits, word, position))
+    for length in range(len(body) - allowed, len(body) + allowed + 1):
+        words, places = known.by_length.get(length, ([], []))
+        for word, edits, at in extract(body, words, scorer=OSA.distance, score_cutoff=allowed, limit=None):
+            apart = edits and _has_digit(word, role) and (len(body) >= _LONG or _same_letters(body, word))
+            if apart and places[at] < call.position:
+                found.append((edits, word, places[at]))
     return tuple(Near(_written(word, view.events[at]), edits, at) for edits, word, at in sorted(found)[:5])
 
 
@@ -54,7 +86,7 @@ def _same_letters(one: str, other: str) -> bool:
 
 
 def _has_digit(word: str, role: str) -> bool:
-    return role == "email" or any(c.isdigit() for c in word)
+    return role == "email" or any(map(str.isdigit, word))
 
 
 def sibling_of(line: Lineage, call: ToolCall, view: View) -> Near | None:
