@@ -505,6 +505,8 @@ def test_quirk_23_secrets_in_metadata_are_not_read() -> None:
         ([("blocked_on_user", {"decision": "reject", "source": "user_reject"})], "denied", "rejected"),
         ([("execution", {"success": False, "error": "Error:ETIMEDOUT"})], "unknown", None),
         ([("execution", {"success": False, "error": "ShellError"})], "failed", None),
+        ([("execution", {"success": "false"})], "failed", None),
+        ([("execution", {"error": "boom", "error.type": "TimeoutError"})], "unknown", None),
     ],
 )  # fmt: skip
 def test_quirk_09_what_stands_below_a_call_says_how_it_ended(below: Any, outcome: str, decision: str | None) -> None:

@@ -13,7 +13,7 @@ from otelmon.assemble.dialects._messages import make
 from otelmon.assemble.dialects._shows import Shows
 from otelmon.assemble.history import History
 from otelmon.assemble.values import Decoded, hidden
-from otelmon.vocabulary.reading import Approval, Reading, ToolFields
+from otelmon.vocabulary.reading import Approval, Reading
 from otelmon.vocabulary.span import Span
 
 NAME = "claude_code"
@@ -97,7 +97,7 @@ def _read_execution(span: Span) -> Reading:
     if failure and not first_text(span.attributes, "error.type"):
         span = msgspec.structs.replace(span, attributes={**span.attributes, "error.type": failure})
     failed = span.attributes.get("success") in (False, "false")
-    return _part(span, extra=("is_error",) if failed else ())
+    return _part(span, ("is_error",) if failed else ())
 
 
 def _read_decision(span: Span) -> Reading:
@@ -108,19 +108,11 @@ def _read_decision(span: Span) -> Reading:
         return _base(span, "other")
     refused = decision.startswith("reject")
     word = "rejected" if refused else "auto" if source in _AUTOMATIC else "approved"
-    found = _part(span, extra=("denied",) if refused else ())
-    tool = found.tool
-    if tool is None:
-        return found
     by = "user" if source.startswith("user") else ""
-    return msgspec.structs.replace(
-        found, tool=msgspec.structs.replace(tool, approval=Approval(word, source=source, by=by))
-    )
+    return _part(span, ("denied",) if refused else (), Approval(word, source=source, by=by))
 
 
-def _part(span: Span, extra: tuple[str, ...]) -> Reading:
+def _part(span: Span, extra: tuple[str, ...], approval: Approval | None = None) -> Reading:
     """What a span says of the call above it."""
-    fields: ToolFields = _tools.fields(
-        span, "", call_id=_call_id(span), called=Decoded(), returned=_tools.Result(), extra=extra
-    )
-    return _base(span, "other", tool=fields)
+    fields = _tools.fields(span, "", call_id=_call_id(span), called=Decoded(), returned=_tools.Result(), extra=extra)
+    return _base(span, "other", tool=msgspec.structs.replace(fields, approval=approval))
