@@ -41,7 +41,7 @@ class _Known:
 
     def __init__(self, view: View) -> None:
         self.by_length: dict[int, tuple[list[str], list[int]]] = {}
-        for word, (_, position) in index_of(view).words.items():
+        for word, (_, position) in index_of(view).words.table().items():
             if len(word) >= _SHORTEST and (len(word) >= _ADDRESS or any(map(str.isdigit, word))):
                 words, places = self.by_length.setdefault(len(word), ([], []))
                 words.append(word)

@@ -11,13 +11,16 @@ import msgspec
 
 from otelmon.checks.lib.values import (
     Days,
+    Grouped,
     Numbers,
     Words,
     as_date,
     compact,
     days_of,
     decimal_text,
+    grouped_of,
     numbers_of,
+    plain_words_of,
     shift,
     to_decimal,
     words_of,
@@ -64,12 +67,35 @@ class _Table:
         return index.tables[self.name]
 
 
+class _Known:
+    """Plain words, and behind them ids that were written in groups."""
+
+    def __init__(self, index: Index) -> None:
+        self._index = index
+
+    def __contains__(self, word: str) -> bool:
+        return word in self._index.plain or word in self._index.grouped
+
+    def __getitem__(self, word: str) -> Place:
+        plain = self._index.plain
+        return plain[word] if word in plain else self._index.grouped[word]
+
+    def get(self, word: str) -> Place | None:
+        """The first text that had the word, None when none had."""
+        return self._index.plain.get(word) or self._index.grouped.get(word)
+
+    def table(self) -> dict[str, Place]:
+        """All words with the first text that had them, as plain ones where they are both."""
+        return self._index.grouped | self._index.plain
+
+
 class Index:
     """What was seen so far, in order: value -> the first text that had it. `learn` adds a text; the
     tables are read by `provenance_match`."""
 
-    words = _Table("words")
+    plain = _Table("words")
     bare = _Table("words")
+    grouped = _Table("grouped")
     numbers = _Table("numbers")
     percents = _Table("numbers")
     dates = _Table("days")
@@ -98,7 +124,12 @@ class Index:
     @property
     def full(self) -> bool:
         """More values than are remembered: what is not found may still have been seen."""
-        return len(self.words) > MAX_VALUES
+        return len(self.tables["plain"]) > MAX_VALUES
+
+    @property
+    def words(self) -> _Known:
+        """The words seen; groups of an id are read only when a plain word is not there."""
+        return _Known(self)
 
     @property
     def today(self) -> date | None:
@@ -164,7 +195,7 @@ class Index:
         echoes = {form for value in item.except_values for form in _forms(value)}
         for field in _GROUPS[group]:
             table = self.tables[field]
-            for key in getattr(found, field):
+            for key in getattr(found, _FIELDS.get(field, field)):
                 if key not in table and (not echoes or str(key) not in echoes):
                     table[key] = item.place
         if isinstance(found, Numbers):
@@ -182,14 +213,17 @@ class Index:
 
 
 _GROUPS: dict[str, tuple[str, ...]] = {
-    "words": ("words", "bare"),
+    "words": ("plain", "bare"),
+    "grouped": ("grouped",),
     "numbers": ("numbers", "percents"),
     "days": (
         "dates", "month_days", "months", "month_years", "days", "years", "weekdays", "relative", "spans",
     ),
 }  # fmt: skip
-_READERS: dict[str, Callable[[str], Words | Numbers | Days]] = {
-    "words": words_of,
+_FIELDS = {"plain": "words"}  # tables that are called otherwise than what fills them
+_READERS: dict[str, Callable[[str], Words | Grouped | Numbers | Days]] = {
+    "words": plain_words_of,
+    "grouped": grouped_of,
     "numbers": numbers_of,
     "days": days_of,
 }

@@ -26,11 +26,11 @@ _PERSONAL: frozenset[Role] = frozenset(("id", "code", "email", "url"))
 
 def match(role: Role, value: Any, index: Index, clock_unix_nano: int) -> Found | None:
     """The source of a value by the rules of its role, or None when there is none."""
-    if index.full:
-        return Found("context", None, "index full", False)
     direct = _direct(role, value, index)
     if direct:
         return direct
+    if index.full:
+        return Found("context", None, "index full", False)
     derived = _derived(role, value, index, clock_unix_nano)
     if derived:
         return derived
@@ -59,11 +59,13 @@ def _lookup(value: Any, table: dict[str, Place], transformation: str) -> Found |
 
 def _direct(role: Role, value: Any, index: Index) -> Found | None:
     key = compact(str(value))
-    if key and key in index.words:
-        return _hit(index.words[key], "verbatim or formatting")
+    if key and key in index.plain:
+        return _hit(index.plain[key], "verbatim or formatting")
     number = to_decimal(value) if role not in _PERSONAL or not isinstance(value, str) else None
     if number is not None and decimal_text(abs(number)) in index.numbers:
         return _hit(index.numbers[decimal_text(abs(number))], "number formatting")
+    if key and key in index.grouped:
+        return _hit(index.grouped[key], "verbatim or formatting")
     return None
 
 

@@ -135,7 +135,7 @@ def _id_known(value: str, message: AssistantMessage, view: View, index: Index) -
     if match("id", value, index, message.start_time_unix_nano) or _in_arguments(body, view):
         return True
     digits = "".join(c for c in value if c.isdigit())
-    return digits in index.words or digits in index.bare or any(body in word for word in index.words if len(word) <= 80)
+    return digits in index.words or digits in index.bare or any(body in word for word in index.plain if len(word) <= 80)
 
 
 def _in_arguments(body: str, view: View) -> bool:

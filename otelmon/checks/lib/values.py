@@ -64,6 +64,12 @@ class Words(msgspec.Struct, frozen=True):
     bare: frozenset[str] = frozenset()
 
 
+class Grouped(msgspec.Struct, frozen=True):
+    """The ids and phone numbers of a text that are written in groups, in compact form."""
+
+    grouped: frozenset[str] = frozenset()
+
+
 class Numbers(msgspec.Struct, frozen=True):
     """The numbers of a text as canonical decimal text, and those that are percentages."""
 
@@ -182,9 +188,29 @@ def days_of(text: str) -> Days:
     return _remembered_days(text) if len(text) <= MAX_REMEMBERED else _days(text[:MAX_TEXT])
 
 
+def plain_words_of(text: str) -> Words:
+    """The words of a text without ids that are written in groups (those: `grouped_of`)."""
+    return _remembered_plain(text) if len(text) <= MAX_REMEMBERED else _plain_words(text[:MAX_TEXT])
+
+
+def grouped_of(text: str) -> Grouped:
+    """The ids and phone numbers of a text that are written in groups: `1 234 567`, `order 7 7 1 2`."""
+    return Grouped(_remembered_grouped(text) if len(text) <= MAX_REMEMBERED else _grouped(text[:MAX_TEXT]))
+
+
 @lru_cache(maxsize=512)
 def _remembered_words(text: str) -> Words:
     return _words(text)
+
+
+@lru_cache(maxsize=512)
+def _remembered_plain(text: str) -> Words:
+    return _plain_words(text)
+
+
+@lru_cache(maxsize=512)
+def _remembered_grouped(text: str) -> frozenset[str]:
+    return _grouped(text)
 
 
 @lru_cache(maxsize=512)
@@ -215,6 +241,15 @@ def _days(text: str) -> Days:
 
 
 def _words(text: str) -> Words:
+    plain = plain_words_of(text)
+    return Words(plain.words | grouped_of(text).grouped, plain.bare)
+
+
+def _grouped(text: str) -> frozenset[str]:
+    return frozenset(_joined(fold(text))) - {""}
+
+
+def _plain_words(text: str) -> Words:
     folded = fold(text)
     words = set(_RUN.findall(folded))
     chunks = set(_CHUNK.findall(folded))
@@ -227,7 +262,6 @@ def _words(text: str) -> Words:
             words.update(_dotted(chunk))
         elif parts and parts[0].isdigit():
             bare.add(parts[0].lstrip("0") or "0")
-    words.update(_joined(folded))
     words.discard("")
     return Words(frozenset(words), frozenset(bare))
 
