@@ -37,7 +37,8 @@ def command(
     """Judge traces or transcripts in files.
 
     PATH: OTLP JSON or protobuf (one request, or JSON lines), or chat transcripts ({id, tools,
-    messages} JSON lines); .gz too. Each file, and each line, is a world of its own.
+    messages} JSON lines); .gz too. Each file, and each line, is a world of its own. Log records in
+    x.logs.otlp.json belong to x.otlp.json when both are named.
     """
     context.override("catalogue", catalog)
     context.override("rules_dirs", list(rules_dirs) or None)

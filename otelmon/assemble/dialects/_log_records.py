@@ -121,13 +121,8 @@ def _read_claude(span: Span, name: str, history: History) -> Reading | None:  # 
     call_id = call_id_of(attributes.get("tool_use_id"))
     if raw_name is None or call_id is None:
         return None
-    marks = []
     failed = name == _TOOL_RESULT and str(attributes.get("success", "")).lower() == "false"
     decision = _DECISIONS.get(first_text(attributes, "decision", "decision_type") or "")
-    if decision == "rejected":
-        marks.append("denied")
-    elif failed:
-        marks.append("is_error")
     parameters = structured(attributes.get("tool_parameters"))
     tool = _tools.fields(
         span,
@@ -136,7 +131,7 @@ def _read_claude(span: Span, name: str, history: History) -> Reading | None:  # 
         called=_given(span),
         returned=_tools.Result(),
         server=first_text(parameters, "mcp_server_name") if isinstance(parameters, dict) else None,
-        extra=tuple(marks),
+        extra=("is_error",) if failed and decision != "rejected" else (),
     )
     tool = msgspec.structs.replace(
         tool,
