@@ -192,7 +192,7 @@ class ConversationTable:
             timeline = conversation.build()
         conversation.runs = timeline.runs
         judgement = judge(timeline, self.laws)
-        self._rates.count_closed(judgement, news)
+        self._rates.count_closed(judgement, news, self._operators_tools())
         for rule_id, times in judgement.check_errors.items():
             self.counters["check_errors", rule_id] += times
         self._emit(conversation, judgement, output)
@@ -201,6 +201,9 @@ class ConversationTable:
             self._shorten(conversation, output)
         if over:
             self._save(conversation, output)
+
+    def _operators_tools(self) -> frozenset[str]:
+        return frozenset(tool.name for tool in self.laws.catalogue.tools) if self.laws.catalogue else frozenset()
 
     def _emit(self, conversation: ConversationState, judgement: Judgement, output: Output) -> None:
         """Where something was forgotten, what was said of a trace with all of it in view stands."""

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from otelmon.detect.engine import Judgement
-from otelmon.vocabulary.event import EndReason, ToolCall
-from otelmon.vocabulary.labels import Labels
+from otelmon.vocabulary.event import EndReason, ToolCall, ToolDefinition
+from otelmon.vocabulary.labels import LIMITS, OTHER, Labels
 
 RUNS = ("agent",)
 NOT_EVALUABLE = ("rule", "reason", "agent")
@@ -21,10 +21,13 @@ class Rates:
     def __init__(self, counters: Counter[tuple[str, ...]]) -> None:
         self._counters = counters
         self._labels = Labels()
+        self._tools: set[str] = set()
 
-    def count_closed(self, judgement: Judgement, ended: Mapping[str, EndReason]) -> None:
+    def count_closed(
+        self, judgement: Judgement, ended: Mapping[str, EndReason], catalogue: Collection[str] = ()
+    ) -> None:
         """Add the runs that just closed, their calls by tool, effect and outcome, and what could not
-        be evaluated."""
+        be evaluated. `catalogue` names the operator's tools."""
         if not ended:
             return
         runs = {run.run_id: run for run in judgement.timeline.runs}
@@ -34,10 +37,22 @@ class Rates:
             self._add("runs", RUNS, agent)
             for rule_id, why in judgement.not_evaluable.get(run_id, {}).items():
                 self._add("not_evaluable", NOT_EVALUABLE, rule_id, why, agent)
+        self._learn(judgement)
         for event in judgement.timeline.events:
             if isinstance(event, ToolCall) and event.run_id in ended:
                 effect = judgement.call_effects[event.key][0]
-                self._add("tool_calls", TOOL_CALLS, event.tool_name, effect, event.outcome, event.agent_name or "")
+                tool = event.tool_name if event.tool_name in self._tools or event.tool_name in catalogue else OTHER
+                self._add("tool_calls", TOOL_CALLS, tool, effect, event.outcome, event.agent_name or "")
+
+    def _learn(self, judgement: Judgement) -> None:
+        """A model can ask for any name: one becomes a label when it was defined, or has worked once."""
+        for event in judgement.timeline.events:
+            if len(self._tools) >= LIMITS["tool"][0]:
+                return
+            if isinstance(event, ToolDefinition):
+                self._tools.add(event.name)
+            elif isinstance(event, ToolCall) and event.outcome == "succeeded":
+                self._tools.add(event.tool_name)
 
     def _add(self, metric: str, names: tuple[str, ...], *values: str) -> None:
         self._counters[metric, *self._labels.bound(metric, names, values)] += 1

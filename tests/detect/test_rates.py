@@ -7,6 +7,7 @@ from collections import Counter
 from otelmon.assemble.timeline import build
 from otelmon.detect.engine import judge
 from otelmon.detect.rates import Rates
+from tests.assemble.builders import Spans
 from tests.detect.build import invented, laws, refunded
 
 
@@ -41,3 +42,26 @@ def test_names_from_data_are_bounded() -> None:
         rates._add("runs", ("agent",), f"agent {n}")
     assert len(counters) < 2000
     assert sum(counters.values()) == 3000
+
+
+def test_a_name_that_only_a_model_gave_is_no_label_until_it_is_known() -> None:
+    counters: Counter[tuple[str, ...]] = Counter()
+    rates = Rates(counters)
+
+    def count(worked: bool, catalogue: tuple[str, ...] = ()) -> set[str]:
+        span = Spans("t" + str(worked) + str(catalogue))
+        root = span.agent(0, 9)
+        if worked:
+            span.tool("invented", 1, 2, parent=root, result={"ok": True})
+        else:
+            span.tool("invented", 1, 2, parent=root, more={"status_error": True, "error_type": "UnknownTool"})
+        timeline = build("conv", span.readings)
+        ended = {run.run_id: "root" for run in timeline.runs}
+        counters.clear()
+        rates.count_closed(judge(build("conv", span.readings, ended), laws()), ended, catalogue)  # type: ignore[arg-type]
+        return {key[1] for key in counters if key[0] == "tool_calls"}
+
+    assert count(worked=False) == {"other"}
+    assert count(worked=False, catalogue=("invented",)) == {"invented"}
+    assert count(worked=True) == {"invented"}
+    assert count(worked=False) == {"invented"}
