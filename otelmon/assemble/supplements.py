@@ -92,6 +92,7 @@ def _completed(span: Reading, said: Sequence[Reading]) -> Reading:
         input=entered,
         output=left,
         messages=span.messages + tuple(chain.from_iterable(r.messages for r in said)),
+        dropped=span.dropped + sum(r.dropped for r in parts),
         definitions=span.definitions or next((r.definitions for r in parts if r.definitions), ()),
         received_unix_nano=max(span.received_unix_nano, *(r.received_unix_nano for r in said)),
         **changes,

@@ -260,6 +260,12 @@ def test_what_a_span_shows_itself_counts_more_than_its_records() -> None:
     assert [e.requests[0].tool_name for e in timeline.events if isinstance(e, AssistantMessage)] == ["refund"]
 
 
+def test_what_a_record_lost_is_lost_of_its_span() -> None:
+    lossy = [msgspec.structs.replace(item, dropped_attributes_count=2) for item in RECORDS]
+    [run] = through([*SPANS, *lossy]).runs
+    assert "truncated" in run.gaps
+
+
 # -- Claude Code -----------------------------------------------------------------------------------
 def claude(name: str, **attributes: Any) -> LogRecord:
     attributes = {"tool_name": "mcp__shop__refund", "tool_use_id": "t1", **attributes}
