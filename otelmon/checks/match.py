@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, ClassVar
 
 import msgspec
 
@@ -18,9 +18,11 @@ from otelmon.vocabulary.finding import Evidence
 
 class Params(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """`calls`: which calls are looked at. `let`: names for earlier results and for what was said. `when`: CEL
-    over these names and `call`, `known.<name>`, `said.user`, `said.last`, `confirmed`; the rule fires where it
+    over these names and `call`, its `result`, `known.<name>`, `said.user`, `said.last`, `confirmed`; the rule fires where it
     is true. A name that was not found makes what uses it undecided, so the rule is silent: ask `known` for it.
     `summary`: what is said of a finding."""
+
+    PROSE: ClassVar[tuple[str, ...]] = ("summary",)
 
     calls: Selector
     when: str

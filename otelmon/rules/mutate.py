@@ -27,10 +27,12 @@ class Mutant(msgspec.Struct, frozen=True):
 
 def mutants(rule: Rule) -> Iterator[Mutant]:
     """Every single change of a parameter that its type allows: numbers doubled, halved and one more or
-    less, booleans flipped, words exchanged, texts altered, lists and maps emptied."""
+    less, booleans flipped, words exchanged, texts altered, lists and maps emptied. Parameters that the type
+    calls PROSE decide nothing and stay."""
+    prose = getattr(rule.check.params_type, "PROSE", ())
     hints = get_type_hints(rule.check.params_type)
     for name, value in msgspec.to_builtins(rule.params).items():
-        for other in _others(value, literals(hints.get(name))):
+        for other in () if name in prose else _others(value, literals(hints.get(name))):
             try:
                 changed = with_params(rule, {name: other})
             except UserError:

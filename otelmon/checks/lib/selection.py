@@ -18,7 +18,7 @@ from otelmon.vocabulary.event import AssistantMessage, Outcome, SystemMessage, T
 
 CALL = frozenset(("call",))
 LOOKED_AT = frozenset(("call", "result", "arguments", "name"))
-ALWAYS = frozenset(("call", "known", "said", "confirmed"))
+ALWAYS = frozenset(("call", "result", "known", "said", "confirmed"))
 Mistake = tuple[tuple[str | int, ...], str, str]
 _SPEAKERS: dict[str, type[Any]] = {"system": SystemMessage, "user": UserMessage, "assistant": AssistantMessage}
 _LONGEST = 200_000
@@ -73,26 +73,26 @@ class Binding(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         if self.pattern is not None:
             yield from _pattern_mistakes(self.pattern)
 
-    def find(self, call: ToolCall, view: View, bound: dict[str, Any]) -> Any:
-        """What the name stands for at this call, or None."""
+    def find(self, call: ToolCall, view: View, bound: dict[str, Any], names: frozenset[str]) -> Any:
+        """What the name stands for at this call, or None. `bound` is what the `names` before it stand for."""
         if self.pattern is not None:
             return self._said(call, view)
-        found = self._results(call, view, bound)
+        found = self._results(call, view, bound, LOOKED_AT | names)
         if self.pick == "all":
-            return [result for result in found][::-1]
+            return list(found)[::-1] or None
         return next(found, None)
 
-    def _results(self, call: ToolCall, view: View, bound: dict[str, Any]) -> Iterator[Any]:
+    def _results(self, call: ToolCall, view: View, bound: dict[str, Any], names: frozenset[str]) -> Iterator[Any]:
         """Results, the newest first."""
-        names = LOOKED_AT | frozenset(bound)
         condition = compile_condition(self.where, names) if self.where is not None else None
         fields = call_fields(call, view) if condition else {}
         for earlier in reversed(view.calls[: _place(view, call)]):
-            if earlier.outcome != "succeeded" or earlier.result is None or not any_glob(self.tools, earlier):
+            result = result_of(earlier)
+            if earlier.outcome != "succeeded" or result is None or not any_glob(self.tools, earlier):
                 continue
-            seen = {"result": earlier.result, "arguments": earlier.arguments or {}, "name": earlier.tool_name}
+            seen = {"result": result, "arguments": earlier.arguments or {}, "name": earlier.tool_name}
             if condition is None or condition.holds({**bound, "call": fields, **seen}):
-                yield earlier.result
+                yield result
 
     def _said(self, call: ToolCall, view: View) -> dict[str, str] | None:
         wanted = _SPEAKERS[self.said_by or "system"]
@@ -104,6 +104,11 @@ class Binding(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return None
 
 
+def result_of(call: ToolCall) -> Any:
+    """What came back: data, or the text when it is no data, or None."""
+    return call.result if call.result is not None else call.result_text
+
+
 def any_glob(globs: Sequence[str], call: ToolCall) -> bool:
     """Whether the call's tool has one of these names."""
     return any(fnmatchcase(name, glob) for glob in globs for name in (call.tool_name, call.raw_name))
@@ -112,19 +117,22 @@ def any_glob(globs: Sequence[str], call: ToolCall) -> bool:
 def bind(bindings: dict[str, Binding], call: ToolCall, view: View) -> dict[str, Any]:
     """Everything a rule looked up for a call, by name; what was not found is left out."""
     bound: dict[str, Any] = {}
+    names: frozenset[str] = frozenset()
     for name, binding in bindings.items():
-        found = binding.find(call, view, bound)
+        found = binding.find(call, view, bound, names)
+        names |= {name}
         if found is not None:
             bound[name] = found
     return bound
 
 
 def always(call: ToolCall, view: View, bindings: dict[str, Binding], bound: dict[str, Any]) -> dict[str, Any]:
-    """What every condition may name beside its own: the call, which names were found, all that the user said so
-    far and said last, and whether he said yes to this call."""
+    """What every condition may name beside its own: the call and its result, which names were found, all that the
+    user said so far and said last, and whether he said yes to this call."""
     texts = [m.text[:_LONGEST] for m in view.user_messages() if m.position < call.position]
     return {
         "call": call_fields(call, view),
+        "result": result_of(call),
         "known": {name: name in bound for name in bindings},
         "said": {"user": "\n".join(texts)[-_LONGEST:], "last": texts[-1] if texts else ""},
         "confirmed": approval_of(call, view) is not None or agreed_just_now(call, view),
