@@ -35,7 +35,8 @@ _EUROPEAN = re.compile(r"\d+,\d+|\d{1,3}(?:[.'\u00a0 ]\d{3}){2,}|\d{1,3}(?:[.'\u
 _DIGIT_GROUPS = re.compile(r"\+?\d(?:[\s\-./()]{0,2}\d){4,}")
 _SPELLED = re.compile(r"(?<!\w)\w(?:[\s\-,.]{1,2}\w(?!\w)){3,}")
 _GROUPED = re.compile(r"(?<!\w)[a-z]{0,4}\d{1,4}(?:[ \-](?=[a-z]{0,4}\d)[a-z0-9]{2,5}){2,8}(?!\w)")
-_PREFIXED = re.compile(r"(?<!\w)([^\W\d_]{1,4})[ #]{1,2}(\d[\w\-]{1,20})(?!\w)")
+_BEHIND_BLANK = re.compile(r"(?<=[ #])\d[\w\-]{1,20}(?!\w)")  # looked for first: rarer than short words
+_PREFIX = re.compile(r"(?<!\w)[^\W\d_]{1,4}[ #]{1,2}\Z")
 _ISO = re.compile(r"(?<!\d)(\d{4})[-/.](\d{1,2})[-/.](\d{1,2})(?!\d)")
 _DMY = re.compile(r"(?<!\d)(\d{1,2})[/.\-](\d{1,2})[/.\-](\d{4}|\d{2})(?!\d)")
 _MONTH_NAME = "|".join(sorted(map(re.escape, _MONTHS), key=len, reverse=True))
@@ -276,9 +277,13 @@ def _dotted(chunk: str) -> Iterator[str]:
 
 def _joined(text: str) -> Iterator[str]:
     """Ids and phone numbers that are written in groups."""
-    for pattern in (_DIGIT_GROUPS, _SPELLED, _PREFIXED, _GROUPED):
+    for pattern in (_DIGIT_GROUPS, _SPELLED, _GROUPED):
         for match in pattern.finditer(text):
             yield "".join(_RUN.findall(match.group()))
+    for match in _BEHIND_BLANK.finditer(text):
+        prefix = _PREFIX.search(text, max(match.start() - 6, 0), match.start())
+        if prefix:
+            yield "".join(_RUN.findall(prefix.group() + match.group()))
 
 
 def _numbers(text: str) -> Numbers:
