@@ -58,7 +58,7 @@ def _ambiguous_before(call: ToolCall, view: View, params: Params) -> ToolCall | 
     """The latest attempt at this effect with unknown outcome, unless a later one is known to have landed."""
     if not any(c.outcome == "unknown" for c in view.same_tool_before(call)):
         return None
-    for earlier in reversed(earlier_attempts(call, view, params.similarity)):
+    for earlier in earlier_attempts(call, view, params.similarity):
         if earlier.outcome == "succeeded":
             return None
         if earlier.outcome == "unknown":

@@ -239,7 +239,8 @@ class View:
 
     def same_tool_before(self, call: ToolCall) -> list[ToolCall]:
         """Earlier writes with this write's tool, oldest first."""
-        return [c for c in self._writes_by_tool.get(call.tool_name, ()) if c.position < call.position]
+        writes = self._writes_by_tool.get(call.tool_name, [])
+        return writes[: bisect_left(writes, call.position, key=lambda c: c.position)]
 
     def business_arguments(self, call: ToolCall) -> dict[str, object]:
         """The arguments that say what the effect is: all but volatile ones and the key."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from rapidfuzz.fuzz import ratio
@@ -11,10 +12,17 @@ from otelmon.checks.view import View
 from otelmon.vocabulary.event import ToolCall
 
 
-def earlier_attempts(call: ToolCall, view: View, similarity: float) -> list[ToolCall]:
-    """Earlier calls of the tool that meant the same effect, oldest first. `similarity` (0 to 1) is how
+MAX_COMPARED = 200
+"""Calls back in which another wording is looked for: comparing every call with every other is for nobody's good."""
+
+
+def earlier_attempts(call: ToolCall, view: View, similarity: float) -> Iterator[ToolCall]:
+    """Earlier calls of the tool that meant the same effect, newest first. `similarity` (0 to 1) is how
     alike two free texts must be to count as one."""
-    return [c for c in view.same_tool_before(call) if same_effect(c, call, view, similarity)]
+    key = view.effect_key(call)
+    for back, earlier in enumerate(reversed(view.same_tool_before(call))):
+        if view.effect_key(earlier) == key or (back < MAX_COMPARED and same_effect(earlier, call, view, similarity)):
+            yield earlier
 
 
 def same_effect(first: ToolCall, second: ToolCall, view: View, similarity: float) -> bool:
