@@ -167,6 +167,28 @@ def test_what_is_no_data_set_is_refused_by_line(tmp_path: Path, content: str, wr
         judged(path)
 
 
+def test_a_list_of_tools_is_measured_by_its_hints(tmp_path: Path) -> None:
+    tools = [
+        {"name": "get_page", "annotations": {"readOnlyHint": True}},
+        {"name": "delete_page", "annotations": {"readOnlyHint": False}},
+        {"name": "odd"},
+    ]
+    path = tmp_path / "tools.jsonl"
+    path.write_text(json.dumps({"tag": "v1", "tools": tools}))
+    (run,) = judged(path)
+    assert (run.run_id, run.declared) == ("v1", (("delete_page", True, "destructive"), ("get_page", False, "read")))
+
+
+def test_declared_kinds_come_from_the_labels_too(tmp_path: Path) -> None:
+    run = record("kinds", [], tool_types={"charge_card": "WRITE", "get_card": "READ", "hand_over": "GENERIC"})
+    path = tmp_path / "dev.jsonl"
+    path.write_text(json.dumps(run))
+    assert [(name, writes) for name, writes, _ in judged(path)[0].declared] == [
+        ("charge_card", True),
+        ("get_card", False),
+    ]
+
+
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="can not be read"):
         judged(tmp_path / "none.jsonl")

@@ -18,10 +18,11 @@ def run(
     attack: str = "",
     known: dict[str, tuple[int, int]] | None = None,
     effects: tuple[tuple[str, bool, str], ...] = (),
+    declared: tuple[tuple[str, bool, str], ...] = (),
 ) -> JudgedRun:
     return JudgedRun(
         data_set="set", run_id=run_id, domain="d", model="a|b", passed=passed, attack=attack,  # type: ignore[arg-type]
-        calls=1, aligned=True, hits=hits, known=known or {}, effects=effects, not_evaluable=(),
+        calls=1, aligned=True, hits=hits, known=known or {}, effects=effects, not_evaluable=(), declared=declared,
     )  # fmt: skip
 
 
@@ -86,6 +87,15 @@ def test_words_for_effects() -> None:
     more = (("send", True, "external_send"), ("odd", True, "unknown"))
     assert table("Calls that changed", run("e", True, effects=effects + more)).rows == (
         ("set", "5", "3", "1", "1", rate(3, 5), "2 of 4"),
+    )
+
+
+def test_tools_as_declared_count_once() -> None:
+    one = (("get", False, "read"), ("look", False, "unknown"), ("pay", True, "destructive"))
+    two = (("get", False, "read"), ("scan", False, "write"), ("poke", True, "read"), ("odd", True, "unknown"))
+    # 3 reads: 1 called read, 1 write, 1 unknown; 3 writes: 1 called write, 1 read, 1 unknown.
+    assert table("Tools by the word", run("a", None, declared=one), run("b", None, declared=two)).rows == (
+        ("set", "3", "1", "1", "1", "3", "1", "1", "1", rate(2, 6)),
     )
 
 

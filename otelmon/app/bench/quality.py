@@ -15,7 +15,7 @@ from typing import Literal
 
 import msgspec
 
-from otelmon.app.bench.quality_runs import JudgedRun, judge_record
+from otelmon.app.bench.quality_runs import JudgedRun, judge_record, tool_list
 from otelmon.app.bench.quality_tables import flagged
 from otelmon.app.laws import load_laws
 from otelmon.assemble.transcripts import is_transcript
@@ -88,7 +88,9 @@ def _judge_line(line: tuple[str, str, int, bytes]) -> JudgedRun:
         record = msgspec.json.decode(text)
     except msgspec.DecodeError as error:
         raise UserError(Problem(f"{path}:{number}", f"is not JSON: {error}", "one labelled run a line")) from None
+    if isinstance(record, dict) and isinstance(record.get("tools"), list) and "messages" not in record:
+        return tool_list(record, label)
     if not is_transcript(record) or not isinstance(record.get("labels"), dict):
-        wrong, expected = "is no labelled run", "an object with id, tools, messages and labels"
+        wrong, expected = "is no labelled run", "an object with id, tools, messages and labels, or a list of tools"
         raise UserError(Problem(f"{path}:{number}", wrong, expected))
     return judge_record(record, label, *_laws)

@@ -7,10 +7,11 @@ from typing import Any, Literal
 
 import msgspec
 
-from otelmon.app.bench.quality_truth import Facts, facts_of, right, seen_and_flagged
+from otelmon.app.bench.quality_truth import Facts, declared_writes, facts_of, right, seen_and_flagged
 from otelmon.assemble.timeline import build
 from otelmon.assemble.traces import TraceTable
 from otelmon.assemble.transcripts import read_transcript
+from otelmon.checks.lib.verbs import classify_name
 from otelmon.detect.engine import Judgement, Laws, judge
 from otelmon.vocabulary.config import Config
 from otelmon.vocabulary.event import ToolCall
@@ -37,7 +38,8 @@ class Hit(msgspec.Struct, frozen=True):
 class JudgedRun(msgspec.Struct, frozen=True):
     """`passed` is the label on the whole run (None: there is none); `attack` whether text in it attacked the
     agent, and how that ended. `known` is {kind of wrong call: (such calls by the labels, how many of them
-    were flagged)}; `effects` one (tool, changed something by the labels, our word for the effect) a call."""
+    were flagged)}; `effects` one (tool, changed something by the labels, our word for the effect) a call, `declared`
+    one (tool, changes something by its authors' word, ours from the name alone) a tool."""
 
     data_set: str
     run_id: str
@@ -51,6 +53,20 @@ class JudgedRun(msgspec.Struct, frozen=True):
     known: dict[str, tuple[int, int]]
     effects: tuple[tuple[str, bool, str], ...]
     not_evaluable: tuple[str, ...]
+    declared: tuple[tuple[str, bool, str], ...] = ()
+
+
+def tool_list(record: dict[str, Any], data_set: str) -> JudgedRun:
+    """A list of tools without a run: only their kinds can be compared."""
+    return JudgedRun(
+        data_set=data_set, run_id=str(record.get("tag") or record.get("id")), domain="", model="", passed=None,
+        attack="", calls=0, aligned=True, hits=(), known={}, effects=(), not_evaluable=(), declared=_declared(record),
+    )  # fmt: skip
+
+
+def _declared(record: dict[str, Any]) -> tuple[tuple[str, bool, str], ...]:
+    said = sorted(declared_writes(record).items())
+    return tuple((name, writes, classify_name(name).effect) for name, writes in said)
 
 
 def judge_record(record: dict[str, Any], data_set: str, laws: Laws, config: Config) -> JudgedRun:
@@ -78,6 +94,7 @@ def judge_record(record: dict[str, Any], data_set: str, laws: Laws, config: Conf
         known=seen_and_flagged(facts, flagged) if aligned else {},
         effects=_effects(judgement, calls, facts) if aligned else (),
         not_evaluable=tuple(reasons),
+        declared=_declared(record),
     )
 
 

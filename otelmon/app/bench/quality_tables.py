@@ -45,6 +45,7 @@ def tables(runs: Sequence[JudgedRun]) -> list[Table]:
         _bundle("By domain", labelled, lambda run: f"{run.data_set} {run.domain}", LEVELS[-1:]),
         _bundle("By model", labelled, lambda run: f"{run.data_set} {run.model}", LEVELS[-1:]),
         _effects(runs),
+        _declared(runs),
     ]
     return [table for table in made if table.rows]
 
@@ -135,6 +136,22 @@ def _effects(runs: Sequence[JudgedRun]) -> Table:
                      rate(changing["write"], total), f"{len(tools) - len(missed)} of {len(tools)}"))  # fmt: skip
     columns = ("data set", "calls that changed something", "called a write", "called a read", "unknown", "share", "tools")  # fmt: skip
     return Table("Calls that changed something, and our word for their effect", columns, tuple(rows))
+
+
+def _declared(runs: Sequence[JudgedRun]) -> Table:
+    """Reads and writes as declared by those who made the tools, against our word from the name alone."""
+    rows: list[tuple[str, ...]] = []
+    for name, mine in _by_set(runs):
+        tools = {(run.domain, *tool) for run in mine for tool in run.declared}
+        if not tools:
+            continue
+        seen = Counter((writes, "read" if word == "read" else "unknown" if word == "unknown" else "write") for *_, writes, word in tools)  # fmt: skip
+        right = seen[False, "read"] + seen[True, "write"]
+        reads, writes = (sum(n for (kind, _), n in seen.items() if kind is wanted) for wanted in (False, True))
+        rows.append((name, *map(str, (reads, seen[False, "read"], seen[False, "write"], seen[False, "unknown"], writes,
+                     seen[True, "write"], seen[True, "read"], seen[True, "unknown"])), rate(right, len(tools))))  # fmt: skip
+    columns = ("data set", "reads", "called read", "called write", "unknown", "writes", "called write", "called read", "unknown", "right")  # fmt: skip
+    return Table("Tools by the word of their makers, and ours from the name alone", columns, tuple(rows))
 
 
 def _by_set(runs: Iterable[JudgedRun]) -> Iterator[tuple[str, list[JudgedRun]]]:

@@ -113,6 +113,17 @@ def facts_of(record: dict[str, Any]) -> Facts:
     )
 
 
+def declared_writes(record: dict[str, Any]) -> dict[str, bool]:
+    """{tool: whether its authors say that it changes something}: from the labels, or from `readOnlyHint`."""
+    types = (record.get("labels") or {}).get("tool_types") or {}
+    found = {name: kind == "WRITE" for name, kind in types.items() if kind in ("READ", "WRITE")}
+    for tool in record.get("tools") or []:
+        hint = (tool.get("annotations") or {}).get("readOnlyHint") if isinstance(tool, dict) else None
+        if isinstance(hint, bool):
+            found[str(tool.get("name"))] = not hint
+    return found
+
+
 def _walk(messages: list[dict[str, Any]]) -> tuple[str, list[CallFact]]:
     """All text but the agent's own, and the agent's calls. What came back for an earlier call of the same
     message counts as seen; calls and results are paired in order, since ids repeat."""
