@@ -118,3 +118,17 @@ def test_another_run_of_the_trigger() -> None:
         (replace(lost, idempotency_key="k"), replace(second, idempotency_key="k")),
     ):
         assert list(across_runs(pair, Params())) == []
+
+
+def test_the_same_effect_is_found_however_far_back_and_another_wording_only_among_the_latest() -> None:
+    def note(text: str) -> dict[str, Any]:
+        return {"tool": "create_note", "args": {"text": text}}
+
+    others = [{"tool": "create_note", "args": {"text": f"something else entirely, number {n}"}} for n in range(250)]
+    lost = {**note("please call the customer back tomorrow"), "outcome": "unknown"}
+    exact = view({"user": "Write it down."}, lost, *others, note("please call the customer back tomorrow"))
+    assert [e.anchor for e in found(exact)] == [exact.calls[-1].key]
+    near = view({"user": "Write it down."}, lost, *others[:100], note("please call the customer back tomorrow!"))
+    assert [e.anchor for e in found(near)] == [near.calls[-1].key]
+    far = view({"user": "Write it down."}, lost, *others, note("please call the customer back tomorrow!"))
+    assert found(far) == []
