@@ -109,6 +109,15 @@ def result_of(call: ToolCall) -> Any:
     return call.result if call.result is not None else call.result_text
 
 
+def same_arguments(one: ToolCall, two: ToolCall, names: Sequence[str]) -> bool:
+    """Whether two calls have the same value in each of these arguments; one that is missing is no value."""
+    if not names:
+        return True
+    if not isinstance(one.arguments, dict) or not isinstance(two.arguments, dict):
+        return False
+    return all(name in one.arguments and one.arguments[name] == two.arguments.get(name) for name in names)
+
+
 def any_glob(globs: Sequence[str], call: ToolCall) -> bool:
     """Whether the call's tool has one of these names."""
     return any(fnmatchcase(name, glob) for glob in globs for name in (call.tool_name, call.raw_name))
