@@ -56,6 +56,12 @@ def test_a_result_that_comes_later_is_no_source() -> None:
     assert facts.invented(facts.calls[0])
 
 
+def test_a_long_number_is_enough_without_what_stands_before_it() -> None:
+    said = {"role": "user", "content": "It is order 9502127, of plan 44."}
+    facts = facts_of(record(said, asks(call(order_id="#W9502127")), DONE, asks(call(order_id="P-1044")), DONE))
+    assert [facts.invented(c) for c in facts.calls] == [False, True]
+
+
 def test_places_count_the_users_own_calls_as_labels_do() -> None:
     user_call = asks(call("toggle"), role="user")
     facts = facts_of(record(USER, user_call, DONE, asks(call(order_id="W-4471")), DONE, mutating_calls=[1]))

@@ -22,6 +22,7 @@ DOUBLE = frozenset(("duplicate_write", "unsafe_retry", "duplicate_run"))
 _ID_KEY = re.compile(r"(?:^|_)(?:id|ids|iban|dni|ruc|number|numero|code|codigo)(?:_|$)", re.IGNORECASE)
 _PLAIN = re.compile(r"[\W_]+")
 _SHORTEST_ID = 4
+_NUMBER = re.compile(r"\d{5,}$")
 _REFUSED = re.compile(
     r"validation error|unexpected keyword argument|required positional argument|is not available|not found in tools",
     re.IGNORECASE,
@@ -74,9 +75,13 @@ class Facts(msgspec.Struct, frozen=True):
         return any(self.unseen(value, call) for value in _ids(call.arguments))
 
     def unseen(self, value: str, call: CallFact) -> bool:
-        """Whether a value is in no text before the call, however it is written, and no constant."""
-        bare = plain(value)
-        return bool(bare) and value not in self.constants and bare not in self.text[: call.seen]
+        """Whether a value is in no text before the call, however it is written, and no constant. People leave
+        out what stands before a long number, so the number alone is enough."""
+        bare, seen = plain(value), self.text[: call.seen]
+        number = _NUMBER.search(bare)
+        if not bare or value in self.constants or bare in seen:
+            return False
+        return number is None or number[0] not in seen
 
     def repeats(self, call: CallFact) -> bool | None:
         """Whether the same call had changed something before, and this one did again."""
