@@ -10,10 +10,11 @@ from otelmon.checks.lib.approvals import agreed_just_now, approval_of
 from otelmon.checks.lib.pairs import call_facts
 from otelmon.checks.registry import check
 from otelmon.checks.view import View
-from otelmon.vocabulary.event import ToolCall, UserMessage
+from otelmon.vocabulary.event import ToolCall
 from otelmon.vocabulary.finding import Evidence, Severity
 
 LANDED = ("succeeded", "unknown", "pending")
+LOOKED_AT = 100  # the latest denials; an agent that is refused more often is told of by other rules
 
 
 class Params(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -41,17 +42,18 @@ def denial_bypass(call: ToolCall, view: View, params: Params) -> Iterator[Eviden
 
 def _denied_before(call: ToolCall, view: View, params: Params) -> ToolCall | None:
     """The latest refused call whose effect this one has, with no new word of the user in between."""
+    said = view.latest_user_message(call)
+    since = said.position if said else -1
+    denials = [denied for denied in view.denials if since < denied.position < call.position][-LOOKED_AT:]
+    if not denials:
+        return None
     key, values = view.effect_key(call), set(view.identifying_values(call))
-    for event in reversed(view.before(call)):
-        if isinstance(event, UserMessage):
-            return None
-        if not isinstance(event, ToolCall) or event.outcome != "denied" or not view.writes(event):
-            continue
-        if view.effect_key(event) == key:
-            return event
-        same_record = bool(values & set(view.identifying_values(event)))
-        if params.rephrased and same_record and view.effect(event).effect == view.effect(call).effect:
-            return event
+    for denied in reversed(denials):
+        if view.effect_key(denied) == key:
+            return denied
+        same_record = bool(values & set(view.identifying_values(denied)))
+        if params.rephrased and same_record and view.effect(denied).effect == view.effect(call).effect:
+            return denied
     return None
 
 

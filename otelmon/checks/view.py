@@ -221,6 +221,11 @@ class View:
         return len(self._writes_by_effect.get(self.effect_key(call), ()))
 
     @cached_property
+    def denials(self) -> tuple[ToolCall, ...]:
+        """Writes that a person or a policy refused, in order."""
+        return tuple(call for call in self.calls if call.outcome == "denied" and self.writes(call))
+
+    @cached_property
     def removals(self) -> tuple[ToolCall, ...]:
         """Calls that took something away and succeeded: deletions, cancellations."""
         return tuple(c for c in self.calls if self.removes(c))
