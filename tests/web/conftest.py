@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.services.browser import chromium as chromium
 from tests.services.full import full as full
 from tests.services.monitor import LiveMonitor
 

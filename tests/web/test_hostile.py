@@ -10,7 +10,6 @@ import pytest
 from playwright.sync_api import Browser
 
 from tests.services.browser import Visit
-from tests.services.browser import chromium as chromium
 from tests.services.monitor import Call, LiveMonitor, Talk, double_write, until
 
 pytestmark = pytest.mark.browser

@@ -12,7 +12,6 @@ from otelmon.metrics.alerts import ALERTS
 from otelmon.vocabulary.event import EndReason, NotEvaluable
 from otelmon.web.shown import ENDED, WHY
 from tests.services.browser import Visit
-from tests.services.browser import chromium as chromium
 from tests.services.full import TALKS
 from tests.services.monitor import Call, LiveMonitor, Talk, double_write, until
 
