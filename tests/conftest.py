@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.demo import demo as demo
+from tests.services.browser import chromium as chromium
 from tests.services.kafka import kafka_server as kafka_server
 
 DATA = os.environ.get("OTELMON_DATA", "")

@@ -11,7 +11,6 @@ from otelmon.checks.lib.identity import identifying_values
 from otelmon.checks.view import View
 from otelmon.vocabulary.event import ToolCall
 
-
 MAX_COMPARED = 200
 """Calls back in which another wording is looked for: comparing every call with every other is for nobody's good."""
 
