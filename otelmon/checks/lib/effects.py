@@ -64,6 +64,15 @@ def effect_of(call: ToolCall, tool: Tool | None, trusted: bool = False) -> Effec
     return EffectOf(found.effect, repeat, source, known=found.effect != "unknown" and source != "none")
 
 
+def hidden_effect(call: ToolCall, tool: Tool | None) -> bool:
+    """True when only the arguments could say what this call does (a SQL text, a command, an HTTP
+    method), and they were not captured: then the tool's own class is no ground for an accusation."""
+    if call.arguments_fidelity not in ("absent", "hashed", "truncated"):
+        return False
+    properties = (tool.input_schema or {}).get("properties") if tool else None
+    return isinstance(properties, dict) and bool(_TELLING & {str(name).lower() for name in properties})
+
+
 @lru_cache(maxsize=4096)
 def _with_hints(
     verb: VerbClass, hints: Annotations | None, span_says: str | None, trusted: bool
