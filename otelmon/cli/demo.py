@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import shutil
 import subprocess
 import sys
@@ -69,10 +70,16 @@ def _play(monitor: Monitor) -> set[str]:
         for finding in detail.findings:
             click.echo(f"           {finding.finding.rule_id}: {plain(finding.finding.summary)}")
         click.echo(f"           http://{monitor.web.address}/incidents/{incident.incident_id}")
-    click.echo(
-        "\nLook closer:\n  otelmon incidents list\n  otelmon incidents show ID\n  otelmon explain ID\n  otelmon golden mine ID"
-    )
+    verbs = ("incidents list", "incidents show ID", "explain ID", "golden mine ID")
+    click.echo("\nLook closer:\n" + "\n".join(f"  {_program()} {verb}" for verb in verbs))
     return {finding.finding.rule_id for detail in incidents for finding in detail.findings}
+
+
+def _program() -> str:
+    """The command as a person in this folder types it: after `make demo` it is in .venv, not on PATH."""
+    if shutil.which("otelmon"):
+        return "otelmon"
+    return os.path.relpath(sys.argv[0])
 
 
 def _wait_for_incidents(monitor: Monitor, since: int) -> list[IncidentDetail]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 import signal
 import socket
 import subprocess
@@ -19,9 +20,15 @@ THROUGH_S = 120.0
 
 
 def free_port() -> int:
-    with socket.socket() as listening:
-        listening.bind(("127.0.0.1", 0))
-        return int(listening.getsockname()[1])
+    """A port below those the system hands out by itself: a monitor that was killed finds it free again."""
+    while True:
+        port = secrets.randbelow(15_000) + 15_000
+        with socket.socket() as listening:
+            try:
+                listening.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+        return port
 
 
 class ServedMonitor:
