@@ -10,6 +10,7 @@ import msgspec
 from otelmon.checks.lib.claims import Claim, Reading, read_message
 from otelmon.checks.lib.claims_judge import Verdict, judge
 from otelmon.checks.lib.turns import last_words
+from otelmon.checks.lib.values import fold
 from otelmon.checks.registry import check
 from otelmon.checks.view import View
 from otelmon.vocabulary.event import AssistantMessage, Run, ToolCall
@@ -65,18 +66,18 @@ def _evidence(message: AssistantMessage, verdicts: Sequence[Verdict]) -> Evidenc
     first = verdicts[0]
     severity = "critical" if any(v.destructive for v in verdicts) else "high"
     return Evidence(
-        summary=f"the message claims {first.claim.sentence[:100]!r}, but {first.why}",
+        summary=f"the message claims {_as_written(message.text, first.claim.sentence)[:100]!r}, but {first.why}",
         anchor=message.span_id,
         span_ids=(message.span_id,),
         severity="critical" if severity == "critical" else "high",
-        details={"claims": [_details(verdict) for verdict in verdicts]},
+        details={"claims": [_details(message, verdict) for verdict in verdicts]},
     )
 
 
-def _details(verdict: Verdict) -> dict[str, Any]:
+def _details(message: AssistantMessage, verdict: Verdict) -> dict[str, Any]:
     claim: Claim = verdict.claim
     return {
-        "claim": claim.sentence,
+        "claim": _as_written(message.text, claim.sentence),
         "verb": claim.verb,
         "classes": sorted(claim.classes),
         "denies": claim.denies,
@@ -93,3 +94,10 @@ def _details(verdict: Verdict) -> dict[str, Any]:
         ],
         "other": verdict.tried[-1].key if verdict.tried else None,
     }
+
+
+def _as_written(text: str, sentence: str) -> str:
+    """The folded sentence as the message has it, for people; folded where folding changed lengths."""
+    folded = fold(text).replace("\N{RIGHT SINGLE QUOTATION MARK}", "'")
+    at = folded.find(sentence) if len(folded) == len(text) else -1
+    return text[at : at + len(sentence)] if at >= 0 else sentence
