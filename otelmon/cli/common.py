@@ -60,7 +60,7 @@ def _pairs(overrides: Iterable[str]) -> dict[str, object]:
 def run(cli: click.Group) -> int:
     """Run the command line; the exit code. Mistakes of the user end without a stack trace."""
     try:
-        code = cli.main(standalone_mode=False)
+        code = cli.main(prog_name="otelmon", standalone_mode=False)
     except click.exceptions.Exit as stop:
         return stop.exit_code
     except click.ClickException as error:
