@@ -68,7 +68,7 @@ _PENDING_WORDS = frozenset(
 )  # fmt: skip
 _HANDLES = ("task_id", "taskid", "job_id", "jobid", "operation_id", "operationid", "run_id", "execution_id", "ticket_id", "poll_url", "status_url", "task", "job", "handle", "operation")  # fmt: skip
 _SENT_UNKNOWN = (408, 499, 502, 504, 524)
-_SHIM: dict[str, Outcome] = {
+SHIM_OUTCOMES: dict[str, Outcome] = {
     "completed": "succeeded",
     "succeeded": "succeeded",
     "failed": "failed",
@@ -97,7 +97,7 @@ def derive_outcome(
     """The outcome of one execution. `fields` may be joined from several spans and from the
     messages; `derived` calls are known from messages alone, so a result is all there is."""
     signals = frozenset(fields.signals) | ({"status_error"} if status_error else frozenset())
-    hint = _SHIM.get(fields.outcome_hint or "")
+    hint = SHIM_OUTCOMES.get(fields.outcome_hint or "")
     body = _body_error(fields)
     text = _error_text(fields, body, signals)
     return (

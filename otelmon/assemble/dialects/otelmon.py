@@ -14,6 +14,7 @@ from otelmon.assemble.dialects._definitions import annotations_of
 from otelmon.assemble.dialects._fields import first_text, whole_number
 from otelmon.assemble.dialects._shows import Shows
 from otelmon.assemble.history import History
+from otelmon.assemble.outcome import SHIM_OUTCOMES
 from otelmon.vocabulary.reading import Approval, Reading, ToolFields
 from otelmon.vocabulary.span import Attributes, Span
 
@@ -26,17 +27,6 @@ SHOWS = Shows(
 )
 
 _PREFIX = "otelmon."
-_OUTCOMES = {
-    "completed": "succeeded",
-    "succeeded": "succeeded",
-    "failed": "failed",
-    "not_started": "failed",
-    "denied": "denied",
-    "timeout_unknown": "unknown",
-    "cancelled_unknown": "unknown",
-    "unknown": "unknown",
-    "pending": "pending",
-}
 _DECISIONS = {
     "approved": "approved",
     "accept": "approved",
@@ -74,7 +64,7 @@ def overlay(span: Span, reading: Reading) -> Reading:
 
 
 def _tool(attributes: Attributes, tool: ToolFields) -> ToolFields:
-    outcome = _word(attributes, "otelmon.call.outcome", _OUTCOMES)
+    outcome = _word(attributes, "otelmon.call.outcome", SHIM_OUTCOMES)
     approval = _approval(attributes)
     marks = set(tool.signals)
     if outcome == "denied":  # a rejected call may have been carried out: outcome.py looks at what came of it
