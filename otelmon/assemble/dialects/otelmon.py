@@ -5,6 +5,7 @@ Spans of other dialects may carry `otelmon.*` too; what they say is laid over an
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -103,6 +104,6 @@ def _approval(attributes: Attributes) -> Approval | None:
     )
 
 
-def _word(attributes: Attributes, key: str, words: dict[str, str]) -> str | None:
+def _word(attributes: Attributes, key: str, words: Mapping[str, str]) -> str | None:
     value = attributes.get(key)
     return words.get(value) if isinstance(value, str) else None
