@@ -12,9 +12,9 @@ from otelmon.vocabulary.finding import Family, Severity
 
 RuleStatus = Literal["draft", "test", "stable", "deprecated"]
 Need = Literal[
-    "arguments", "result", "catalogue", "user_text", "final_message", "context_complete", "run_end"
+    "arguments", "result", "catalogue", "user_text", "final_message", "past_complete", "context_complete", "run_end"
 ]  # fmt: skip
-WAITING: frozenset[Need] = frozenset(("final_message", "context_complete", "run_end"))
+WAITING: frozenset[Need] = frozenset(("final_message", "past_complete", "context_complete", "run_end"))
 
 
 class Rule(msgspec.Struct, frozen=True, kw_only=True):
@@ -22,7 +22,8 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
     A rule with a need of WAITING is judged when the run is over; any other as soon as its needs are
     met. `wins_over` names rules whose finding at the same anchor this one replaces.
     `severity_fixed`: the operator set the severity, so nothing weighs it. `path` is the file it came
-    from, `tests` its inline tests as written."""
+    from, `tests` its inline tests as written. `origin`: "built-in", "folder" or "plug-in NAME";
+    `overridden` are the settings the configuration changed ("severity", "params.max_repeats")."""
 
     id: str
     title: str
@@ -44,6 +45,8 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
     severity_fixed: bool = False
     path: str = ""
     tests: tuple[TestCase, ...] = ()
+    origin: str = "folder"
+    overridden: tuple[str, ...] = ()
 
     @property
     def waits(self) -> bool:

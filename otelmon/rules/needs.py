@@ -34,6 +34,8 @@ def _reason(need: Need, kind: On, event: Event, view: View) -> NotEvaluable | No
         return None if view.final_message(event.run_id) else _gap(run, "incomplete_run")
     if need == "context_complete":
         return run.gaps[0] if run.gaps else None
+    if need == "past_complete":
+        return next((gap for gap in run.gaps if not _after_calls(gap, run)), None)
     return None  # run_end: such rules are only asked about runs that are over
 
 
@@ -46,6 +48,11 @@ def _has_user_text(kind: On, event: Event, view: View) -> bool:
     """True when the anchor can rest on something the user said: a message before it."""
     first = next(view.user_messages(), None)
     return first is not None and (kind == "run" or first.position < event.position)
+
+
+def _after_calls(gap: NotEvaluable, run: Run) -> bool:
+    """What is missing is the end of the run: it may have broken off, but what its calls rest on was seen."""
+    return gap == "incomplete_run" and run.root_seen
 
 
 def _gap(run: Run, otherwise: NotEvaluable) -> NotEvaluable:

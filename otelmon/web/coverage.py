@@ -21,6 +21,7 @@ FIELDS: dict[Need, tuple[str, ...]] = {
     "catalogue": ("definitions",),
     "user_text": ("user_text",),
     "final_message": ("final_message",),
+    "past_complete": ("user_text", "arguments", "results"),
     "context_complete": ("user_text", "arguments", "results"),
     "run_end": (),
 }

@@ -85,7 +85,7 @@ def test_a_rule_is_loaded_with_everything_in_it(tmp_path: Path, too_dear_check: 
         ("check: too_dear", "check: too_deer", "r.yaml:7:1: there is no check called too_deer; did you mean too_dear?"),
         ("{limit: 50}", "{limt: 50}", "r.yaml:9:10: unknown field limt; did you mean limit?"),
         ("{limit: 50}", "{limit: 1:30}", 'r.yaml:9:10: limit is "1:30"; expected a whole number'),
-        ("needs: [arguments]", "needs: [arguments, resutl]", 'r.yaml:10:20: needs[1] is "resutl"; expected one of arguments, result, catalogue, user_text, final_message, context_complete, run_end; did you mean result?'),
+        ("needs: [arguments]", "needs: [arguments, resutl]", 'r.yaml:10:20: needs[1] is "resutl"; expected one of arguments, result, catalogue, user_text, final_message, past_complete, context_complete, run_end; did you mean result?'),
         ("owasp.asi02", "owasp.asi2", "r.yaml:12:8: unknown tag owasp.asi2; did you mean owasp.asi02?"),
         ("owasp.asi02", "mine", "r.yaml:12:8: unknown tag mine; add it to otelmon/data/taxonomy.toml with its source"),
         ("wins_over: []", "wins_over: [too_dear]", "r.yaml:11:13: wins_over names the rule itself; remove it"),
