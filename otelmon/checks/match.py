@@ -1,4 +1,4 @@
-"""A rule of the operator's own: a call for which a condition holds, given what the conversation showed before."""
+"""A rule of the operator's own: a call, or an answer, for which a condition holds, given what the conversation showed."""
 
 from __future__ import annotations
 
@@ -7,51 +7,62 @@ from typing import Any, ClassVar
 
 import msgspec
 
+from otelmon.checks.lib.bindings import AT_ANSWER, AT_CALL, Binding, Place, bind, binding_mistakes, surroundings
 from otelmon.checks.lib.conditions import compile_condition, condition_mistakes
 from otelmon.checks.lib.pairs import call_facts
-from otelmon.checks.lib.selection import ALWAYS, Binding, Mistake, Selector, always, bind
+from otelmon.checks.lib.selection import Mistake, Selector, Statement
 from otelmon.checks.registry import check
 from otelmon.checks.view import View
-from otelmon.vocabulary.event import ToolCall
+from otelmon.vocabulary.event import AssistantMessage, ToolCall
 from otelmon.vocabulary.finding import Evidence
 
 
 class Params(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """`calls`: which calls are looked at. `let`: names for earlier results and for what was said. `when`: CEL
-    over these names and `call`, its `result`, `known.<name>`, `said.user`, `said.last`, `confirmed`; the rule fires where it
-    is true. A name that was not found makes what uses it undecided, so the rule is silent: ask `known` for it.
+    """`calls`: which calls are looked at; or `answer`: which sentence of an answer. `let`: names for results of other
+    calls, for what was said, for values. `when`: CEL over these names and `known.<name>`, `said.user`, `said.last`,
+    `said.assistant`; at a call also `call`, its `result`, `confirmed`; at an answer `answer`. The rule fires where it is true.
+    A name that was not found makes what uses it undecided, so the rule is silent: ask `known` for it.
     `summary`: what is said of a finding."""
 
     PROSE: ClassVar[tuple[str, ...]] = ("summary",)
 
-    calls: Selector
     when: str
+    calls: Selector | None = None
+    answer: Statement | None = None
     let: dict[str, Binding] = {}
     summary: str = ""
 
     def mistakes(self) -> Iterator[Mistake]:
         """What is wrong inside: (path, what, what to do)."""
-        yield from ((("calls", *path), wrong, do) for path, wrong, do in self.calls.mistakes())
-        names: frozenset[str] = frozenset()
-        for name, binding in self.let.items():
-            if name in ALWAYS or not name.isidentifier():
-                yield (("let", name), f"{name} can not be a name here", "choose another word")
-            yield from ((("let", name, *path), wrong, do) for path, wrong, do in binding.mistakes(names))
-            names |= {name}
-        yield from ((("when",), wrong, do) for wrong, do in condition_mistakes(self.when, ALWAYS | names))
+        if (self.calls is None) == (self.answer is None):
+            yield ((), "asks about nothing, or about two things", "give `calls` or `answer`")
+        for name, what in (("calls", self.calls), ("answer", self.answer)):
+            yield from (((name, *path), wrong, do) for path, wrong, do in (what.mistakes() if what else ()))
+        always, own = (AT_CALL, "call") if self.answer is None else (AT_ANSWER, "answer")
+        for path, wrong, do in binding_mistakes(self.let, frozenset((own,)), always):
+            yield ("let", *path), wrong, do
+        names = always | frozenset(self.let)
+        yield from ((("when",), wrong, do) for wrong, do in condition_mistakes(self.when, names))
+
+    def holds(self, place: Place) -> dict[str, Any] | None:
+        """What was looked up there when the condition holds, else None."""
+        always = AT_CALL if self.answer is None else AT_ANSWER
+        bound = bind(self.let, place)
+        values = surroundings(place, self.let, bound, self.when)
+        condition = compile_condition(self.when, always | frozenset(self.let))
+        return bound if condition.holds(values) else None
 
 
 @check(on="call")
 def match(call: ToolCall, view: View, params: Params) -> Iterator[Evidence]:
-    """A condition over one call and what was looked up before it holds.
+    """A condition over one call, or over what the agent says, and what was looked up before holds.
 
     Why it matters: what an organisation allows stands in its own policy; this is how it is written as a rule.
     """
-    if not params.calls.matches(call, view):
+    if params.calls is None or not params.calls.matches(call, view):
         return
-    bound = bind(params.let, call, view)
-    names = ALWAYS | frozenset(params.let)
-    if not compile_condition(params.when, names).holds({**bound, **always(call, view, params.let, bound)}):
+    bound = params.holds(Place(call, view))
+    if bound is None:
         return
     yield Evidence(
         summary=f"{call.tool_name}: {params.summary}"
@@ -60,10 +71,25 @@ def match(call: ToolCall, view: View, params: Params) -> Iterator[Evidence]:
         anchor=call.key,
         key="match",
         span_ids=(call.span_id,),
-        details=_details(call, params, bound),
+        details={"this": call_facts(call), **_details(params, bound)},
     )
 
 
-def _details(call: ToolCall, params: Params, bound: dict[str, Any]) -> dict[str, Any]:
-    missing = [name for name in params.let if name not in bound]
-    return {"this": call_facts(call), "when": params.when, "not_found": missing}
+@check(on="final", name="match")
+def match_answer(message: AssistantMessage, view: View, params: Params) -> Iterator[Evidence]:
+    """The same, of an answer."""
+    found = params.answer.found_in(message.text) if params.answer is not None else None
+    bound = params.holds(Place(message, view, found)) if found is not None else None
+    if found is None or bound is None:
+        return
+    yield Evidence(
+        summary=params.summary or "the answer says what the rule asks for",
+        anchor=message.span_id,
+        key="match",
+        span_ids=(message.span_id,),
+        details={"said": found["text"][:500], **_details(params, bound)},
+    )
+
+
+def _details(params: Params, bound: dict[str, Any]) -> dict[str, Any]:
+    return {"when": params.when, "not_found": [name for name in params.let if name not in bound]}

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from functools import cached_property
+from typing import Any
 
 import msgspec
 
@@ -63,6 +64,13 @@ class View:
         self._effect_keys: dict[str, str] = {}
         self._business: dict[str, dict[str, object]] = {}
         self._identifying: dict[str, tuple[str, ...]] = {}
+        self._remembered: dict[Hashable, Any] = {}
+
+    def remembered(self, key: Hashable, make: Callable[[], Any]) -> Any:
+        """What `make` gives, made once a view: what a check would else work out again for every call."""
+        if key not in self._remembered:
+            self._remembered[key] = make()
+        return self._remembered[key]
 
     @cached_property
     def calls(self) -> tuple[ToolCall, ...]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Set
+from collections.abc import Callable, Mapping, Set
 from difflib import get_close_matches
 from functools import lru_cache
 from typing import Any
@@ -46,6 +46,7 @@ _FUNCTIONS = frozenset(
         *("all", "exists", "exists_one", "filter", "map", "has", "size", "dyn"),
         *("contains", "startsWith", "endsWith", "matches", "getDate", "getDayOfMonth", "getDayOfWeek"),
         *("getDayOfYear", "getFullYear", "getHours", "getMilliseconds", "getMinutes", "getMonth", "getSeconds"),
+        *("sum", "least", "greatest", "lower"),
     )
 )
 _STRING = re.compile(r"""'''.*?'''|\"\"\".*?\"\"\"|'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*\"""", re.DOTALL)
@@ -54,6 +55,32 @@ _INDEX = re.compile(r"(?<![\w.])call\s*\[")
 _LOOP = re.compile(r"\.\s*(?:all|exists|exists_one|map|filter)\s*\(\s*(\w+)\s*,")
 
 When = Callable[[ToolCall, View], bool]
+
+
+def _sum(numbers: list[Any]) -> float:
+    return float(sum(numbers))
+
+
+def _least(values: list[Any]) -> Any:
+    return min(values)
+
+
+def _greatest(values: list[Any]) -> Any:
+    return max(values)
+
+
+def _lower(text: str) -> str:
+    return text.lower()
+
+
+def context_of(values: Mapping[str, Any]) -> cel.Context:
+    """What an expression is asked with: these variables, and our functions over lists and texts."""
+    context = cel.Context(dict(values))
+    context.add_function("sum", _sum)
+    context.add_function("least", _least)
+    context.add_function("greatest", _greatest)
+    context.add_function("lower", _lower)
+    return context
 
 
 class ExpressionError(ValueError):
@@ -77,7 +104,7 @@ class _Condition:
             self.failures["too_large"] += 1
             return False
         try:
-            return self._program.execute({"call": call_fields(call, view)}) is True
+            return self._program.execute(context_of({"call": call_fields(call, view)})) is True
         except Exception as error:  # noqa: BLE001 - the library raises many kinds; each one means "can not be decided"
             self.failures[type(error).__name__] += 1
             return False
@@ -130,9 +157,11 @@ def call_fields(call: ToolCall, view: View) -> dict[str, Any]:
     }
 
 
-def expression_mistakes(text: str, names: Set[str] = ONLY_CALL, loops: int = MAX_LOOPS) -> list[tuple[str, str]]:
+def expression_mistakes(
+    text: str, names: Set[str] = ONLY_CALL, loops: int = MAX_LOOPS, answer: bool = True
+) -> list[tuple[str, str]]:
     """What is wrong with an expression, as pairs of the mistake and what to do; empty when it is fine.
-    `names` are the variables it may use, `loops` how many loops."""
+    `names` are the variables it may use, `loops` how many loops; `answer`: it must give true or false."""
     if len(text) > MAX_LENGTH:
         return [(f"the expression has {len(text)} characters", f"at most {MAX_LENGTH} are read")]
     try:
@@ -143,7 +172,7 @@ def expression_mistakes(text: str, names: Set[str] = ONLY_CALL, loops: int = MAX
     found = [*_name_mistakes(program, bare, names), *_field_mistakes(bare)]
     if loops_in(text) > loops:
         found.append((f"more than {loops} loops (all, exists, map, filter)", "write it with fewer"))
-    return found or _type_mistakes(program)
+    return found or _type_mistakes(program, answer)
 
 
 def loops_in(text: str) -> int:
@@ -170,16 +199,20 @@ def _field_mistakes(bare: str) -> list[tuple[str, str]]:
     return [*found, *((f"call has no field {name}", _guess(name, FIELDS)) for name in unknown)]
 
 
-def _type_mistakes(program: Any) -> list[tuple[str, str]]:
+def _type_mistakes(program: Any, truth: bool) -> list[tuple[str, str]]:
     """Runs it once on an empty call: a type error there is one for every call, and so is a wrong kind of
     answer. That an argument is missing there says nothing."""
     try:
-        answer = program.execute({"call": FIELDS})
+        answer = program.execute(context_of({"call": FIELDS}))
     except TypeError:
         return [("compares values of different types", "convert with string(), int() or double()")]
     except Exception:  # noqa: BLE001 - an argument that this empty call does not have
         return []
-    return [] if isinstance(answer, bool) else [(f"gives {type(answer).__name__}", "write a condition: true or false")]
+    return (
+        []
+        if isinstance(answer, bool) or not truth
+        else [(f"gives {type(answer).__name__}", "write a condition: true or false")]
+    )
 
 
 def _syntax(error: str) -> str:
