@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 
-.PHONY: help demo serve test fuzz test-collectors check lint bench docs lock clean services
+.PHONY: help demo serve test fuzz test-collectors check lint bench bench-quality docs lock clean services
 .DEFAULT_GOAL := help
 
 help:  ## list the targets
@@ -46,6 +46,13 @@ check: lint  ## lint, rule tests and generated files
 
 bench: $(VENV)/dev.ok  ## throughput, written to docs/measurements.md
 	@$(BIN)/otelmon bench throughput
+
+# With the airline pack only the sets it was written for are judged.
+QUALITY = $(foreach set,tau2 taubench tau2_es agentdojo,$(OTELMON_DATA)/$(set)/dev.jsonl.gz)
+bench-quality: $(VENV)/dev.ok  ## detection quality on the labelled sets of OTELMON_DATA, written to docs/measurements.md
+	@test -d "$(OTELMON_DATA)" || { echo "bench-quality: OTELMON_DATA is not set; expected the folder of labelled data sets" >&2; exit 2; }
+	@$(BIN)/otelmon bench quality $(QUALITY) $(wildcard $(OTELMON_DATA)/tooldrift/*.jsonl.gz) > /dev/null
+	@$(BIN)/otelmon bench quality $(wordlist 1,2,$(QUALITY)) --rules rules/examples/airline > /dev/null
 
 docs: $(VENV)/dev.ok  ## write the generated references, dashboards and alerts again
 	@$(BIN)/otelmon build

@@ -7,10 +7,11 @@ from pathlib import Path
 import click
 
 from otelmon.app.bench.measurements import FILE, write_section
-from otelmon.app.bench.quality import SHOWS, Show, chosen, label_of
-from otelmon.app.bench.quality import measure as measure_quality
+from otelmon.app.bench.quality import SHOWS, Show, chosen, label_of, sources
+from otelmon.app.bench.quality_report import report
 from otelmon.app.bench.quality_runs import JudgedRun
-from otelmon.app.bench.quality_tables import tables
+from otelmon.app.bench.quality_table import by_set
+from otelmon.app.bench.quality_tables import failure_kinds
 from otelmon.app.bench.throughput import MIXES, measure, table
 from otelmon.cli.common import Context, plain, print_json
 from otelmon.vocabulary.errors import OK
@@ -67,28 +68,44 @@ def quality(
 ) -> int:
     """How much of what is flagged is right, over labelled runs.
 
-    DATASET: JSON lines of {id, domain, model, tools, messages, labels}; .gz too. Labels that are read:
-    success or utility, attacked, attack_succeeded, mutating_calls, gold_writes, extra_writes.
+    DATASET: JSON lines of {id, domain, model, tools, messages, labels}, .gz too; or of tools, {tools} or {before,
+    after}; or JSON of statements read by hand, {items: [{id, msg, verdict}]}, which is also found beside `NAME.jsonl`
+    as claims_NAME.json. Labels that are read: success or utility, attacked, attack_succeeded, mutating_calls,
+    gold_writes, extra_writes, failure_kinds, tool_types.
     """
     context.override("rules_dirs", list(rules_dirs) or None)
     context.override("catalogue", catalog)
-    runs = measure_quality(datasets, context.config, context.settings.origin, processes, first)
-    made = tables(runs)
-    listed = chosen(runs, show, at) if show else []
+    data = sources(datasets)
+    packs = [Path(folder).name for folder in rules_dirs]
+    made = report(data, context.config, context.settings.origin, packs, processes, first)
+    listed = chosen(made.runs, show, at) if show else []
+    text = "\n\n".join(table.markdown() for table in made.tables)
     if as_json:
-        print_json({"tables": made, "runs": listed})
+        print_json({"tables": made.tables, "runs": listed})
     else:
-        click.echo("\n\n".join(table.markdown() for table in made))
+        click.echo(text)
         for run in listed:
             _print_run(run, at)
+        if show == "misses":
+            _print_kinds(listed)
     if not dry_run and first is None:
-        extra = [f"--rules {folder}" for folder in rules_dirs] + (
-            [f"--catalog {Path(catalog).name}"] if catalog else []
+        asked = " ".join(
+            ["otelmon bench quality", *map(label_of, (*datasets, *data.statements)), *_options(rules_dirs, catalog)]
         )
-        asked = " ".join(["otelmon bench quality", *map(label_of, datasets), *extra])
-        title = " ".join(["Quality", *(f"with {Path(folder).name}" for folder in rules_dirs)])
-        write_section(FILE, title, asked, "\n\n".join(table.markdown() for table in made))
+        write_section(FILE, " ".join(["Quality", *(f"with {pack}" for pack in packs)]), asked, text)
     return OK
+
+
+def _options(rules_dirs: tuple[str, ...], catalog: str | None) -> list[str]:
+    return [f"--rules {folder}" for folder in rules_dirs] + ([f"--catalog {Path(catalog).name}"] if catalog else [])
+
+
+def _print_kinds(runs: list[JudgedRun]) -> None:
+    """How many of the missed runs failed in which way; a run may have failed in several."""
+    click.echo("\nmissed runs by kind of failure:")
+    for name, some in by_set(runs):
+        for kind, number in failure_kinds(some):
+            click.echo(f"  {plain(name)}  {plain(kind)}: {number}")
 
 
 def _print_run(run: JudgedRun, at: Severity) -> None:

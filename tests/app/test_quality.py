@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from otelmon.app.bench.quality import chosen, label_of, measure
+from otelmon.app.bench.quality import chosen, label_of, measure, sources
 from otelmon.app.bench.quality_runs import JudgedRun
 from otelmon.app.bench.quality_tables import tables
 from otelmon.cli import cli
@@ -142,6 +142,7 @@ def test_the_command_writes_its_tables(tmp_path: Path, data: Path, command: Comm
     assert "## Quality\n\n`otelmon bench quality shop/dev`" in written
     assert "| shop/dev | duplicate_write | 1 | 1 | 1 | 0 |" in written
     assert "ACC-" not in written
+    assert said.rstrip().endswith("missed runs by kind of failure:\n  shop/dev  not said: 1")
     assert str(tmp_path) not in written
 
 
@@ -187,6 +188,32 @@ def test_declared_kinds_come_from_the_labels_too(tmp_path: Path) -> None:
         ("charge_card", True),
         ("get_card", False),
     ]
+
+
+def test_a_tool_before_and_after_a_change_is_measured_too(tmp_path: Path) -> None:
+    page = {"name": "get_page", "annotations": {"readOnlyHint": True}}
+    path = tmp_path / "changes.jsonl"
+    path.write_text(json.dumps({"id": "c1", "before": None, "after": page, "labels": {}}))
+    (run,) = judged(path)
+    assert (run.run_id, run.declared) == ("c1", (("get_page", False, "read"),))
+
+
+def test_data_sets_are_sorted_by_what_they_hold(tmp_path: Path, data: Path) -> None:
+    tools, claims = tmp_path / "tools.jsonl", tmp_path / "claims_dev.json"
+    tools.write_text(json.dumps({"tag": "v1", "tools": []}))
+    claims.write_text(json.dumps({"items": [{"id": "once", "msg": 3, "verdict": False}]}))
+    found = sources([data, tools])
+    assert (found.runs, found.definitions) == ((data,), (tools,))
+    assert found.statements == sources([data, tools, claims]).statements == (claims.resolve(),)
+    assert sources([tools]).statements == ()
+
+
+def test_a_finding_on_a_message_knows_its_place(tmp_path: Path) -> None:
+    run = record("claims", [([charge("a", "ACC-7731", 30)], ["Error: card declined"])], success=False)
+    run["messages"][-1]["content"] = "I have charged 30 to account ACC-7731."
+    path = tmp_path / "dev.jsonl"
+    path.write_text(json.dumps(run))
+    assert [(h.rule_id, h.call, h.message) for h in judged(path)[0].hits] == [("false_success", None, 3)]
 
 
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:

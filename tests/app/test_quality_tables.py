@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from otelmon.app.bench.quality_runs import Hit, JudgedRun
-from otelmon.app.bench.quality_tables import Table, flagged, per_thousand, rate, tables
+import msgspec
+
+from otelmon.app.bench.quality_runs import CallEffect, Hit, JudgedRun, flagged
+from otelmon.app.bench.quality_table import Table, per_thousand, rate
+from otelmon.app.bench.quality_tables import tables
 from otelmon.vocabulary.finding import Severity
 
 
@@ -17,12 +20,14 @@ def run(
     *hits: Hit,
     attack: str = "",
     known: dict[str, tuple[int, int]] | None = None,
-    effects: tuple[tuple[str, bool, str], ...] = (),
+    effects: tuple[CallEffect, ...] = (),
     declared: tuple[tuple[str, bool, str], ...] = (),
+    failures: tuple[str, ...] = (),
 ) -> JudgedRun:
     return JudgedRun(
         data_set="set", run_id=run_id, domain="d", model="a|b", passed=passed, attack=attack,  # type: ignore[arg-type]
         calls=1, aligned=True, hits=hits, known=known or {}, effects=effects, not_evaluable=(), declared=declared,
+        failures=failures,
     )  # fmt: skip
 
 
@@ -58,6 +63,21 @@ def test_rows_of_wrong_calls() -> None:
     assert table("Calls that are wrong", *RUNS).rows == (("set", "kind", "4", "3", rate(3, 4)),)
 
 
+def test_failed_runs_by_kind() -> None:
+    runs = (
+        run("a", False, hit("one"), failures=("write_missing", "write_wrong_args")),
+        run("b", False, failures=("write_missing",)),
+        run("c", False),
+        run("d", True, hit("one"), failures=("write_missing",)),
+    )
+    assert table("Failed runs by kind", *runs).rows == (
+        ("set", "write missing", "2", "1", "1", rate(1, 2)),
+        ("set", "not said", "1", "0", "1", rate(0, 1)),
+        ("set", "write wrong args", "1", "1", "0", rate(1, 1)),
+    )
+    assert all(t.title != "Failed runs by kind of failure" for t in tables(RUNS))
+
+
 def test_domains_and_models_at_high_only() -> None:
     assert [row[:6] for row in table("By domain", *RUNS).rows] == [("set d", "high and above", "4", "10", "1", "1")]
     assert table("By model", *RUNS).rows[0][0] == "set a/b"
@@ -82,23 +102,6 @@ def test_no_attack_no_table() -> None:
     assert all(t.title != "Attacks" for t in tables(RUNS))
 
 
-def test_words_for_effects() -> None:
-    effects = (("pay", True, "destructive"), ("pay", True, "write"), ("look", False, "read"), ("peek", True, "read"))
-    more = (("send", True, "external_send"), ("odd", True, "unknown"))
-    assert table("Calls that changed", run("e", True, effects=effects + more)).rows == (
-        ("set", "5", "3", "1", "1", rate(3, 5), "2 of 4"),
-    )
-
-
-def test_tools_as_declared_count_once() -> None:
-    one = (("get", False, "read"), ("look", False, "unknown"), ("pay", True, "destructive"))
-    two = (("get", False, "read"), ("scan", False, "write"), ("poke", True, "read"), ("odd", True, "unknown"))
-    # 3 reads: 1 called read, 1 write, 1 unknown; 3 writes: 1 called write, 1 read, 1 unknown.
-    assert table("Tools by the word", run("a", None, declared=one), run("b", None, declared=two)).rows == (
-        ("set", "3", "1", "1", "1", "3", "1", "1", "1", rate(2, 6)),
-    )
-
-
 def test_thresholds_and_kinds() -> None:
     low = run("x", True, hit("one", "medium"))
     assert flagged(low, "medium")
@@ -114,3 +117,13 @@ def test_rates_with_their_intervals() -> None:
 
 def test_markdown() -> None:
     assert Table("T", ("a", "b"), (("x", "1"),)).markdown() == "### T\n\n| a | b |\n| --- | --: |\n| x | 1 |"
+    folded = Table("T", ("a", "b"), (("x", "1"),), "What it says.", folded=True).markdown()
+    assert folded.startswith("### T\n\nWhat it says.\n\n<details><summary>1 rows</summary>\n\n| a | b |\n")
+    assert folded.endswith("| x | 1 |\n\n</details>")
+
+
+def test_a_long_table_is_folded() -> None:
+    many = [run(f"r{n}", True) for n in range(17)]
+    models = [msgspec.structs.replace(each, model=str(n)) for n, each in enumerate(many)]
+    assert table("By model", *models).folded
+    assert not table("By domain", *models).folded

@@ -15,8 +15,8 @@ from typing import Literal
 
 import msgspec
 
-from otelmon.app.bench.quality_runs import JudgedRun, judge_record, tool_list
-from otelmon.app.bench.quality_tables import flagged
+from otelmon.app.bench.quality_claims import beside, is_statements
+from otelmon.app.bench.quality_runs import JudgedRun, flagged, is_definitions, judge_record, tool_list
 from otelmon.app.laws import load_laws
 from otelmon.assemble.transcripts import is_transcript
 from otelmon.detect.engine import Laws
@@ -33,6 +33,30 @@ _laws: tuple[Laws, Config] | None = None  # of a worker process, which judges ma
 def label_of(path: Path) -> str:
     """A data set's name in tables: its folder and file, without what the machine adds."""
     return f"{path.parent.name}/{path.name.split('.')[0]}" if path.parent.name else path.name.split(".")[0]
+
+
+class Sources(msgspec.Struct, frozen=True):
+    """Data sets by what they hold. `runs`: labelled runs; `definitions`: tools without runs (lists of a release, or one
+    tool before and after a change); `statements`: files of statements read by hand."""
+
+    runs: tuple[Path, ...]
+    definitions: tuple[Path, ...]
+    statements: tuple[Path, ...]
+
+
+def sources(paths: Sequence[Path]) -> Sources:
+    """Sort data sets by what their first record is; statements that lie beside them come along. Raises UserError
+    for a file that can not be read."""
+    runs, definitions, read_by_hand = [], [], []
+    for path in paths:
+        if path.suffix == ".json" and _is_statements(path):
+            read_by_hand.append(path)
+        elif _defines_tools(path):
+            definitions.append(path)
+        else:
+            runs.append(path)
+    found = {path.resolve(): None for path in read_by_hand} | dict.fromkeys(beside(runs))
+    return Sources(tuple(runs), tuple(definitions), tuple(found))
 
 
 def measure(
@@ -63,6 +87,22 @@ def chosen(runs: Sequence[JudgedRun], show: Show, least: Severity) -> list[Judge
     return [run for run in runs if flagged(run, least) and bad[id(run)] is (show == "hits")]
 
 
+def _is_statements(path: Path) -> bool:
+    try:
+        return is_statements(msgspec.json.decode(path.read_bytes()))
+    except (OSError, msgspec.DecodeError):
+        return False
+
+
+def _defines_tools(path: Path) -> bool:
+    for _, line in _lines(path):
+        try:
+            return is_definitions(msgspec.json.decode(line))
+        except msgspec.DecodeError:
+            return False
+    return False
+
+
 def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
     """The lines of a file with their numbers, unpacked when they are packed."""
     try:
@@ -88,7 +128,7 @@ def _judge_line(line: tuple[str, str, int, bytes]) -> JudgedRun:
         record = msgspec.json.decode(text)
     except msgspec.DecodeError as error:
         raise UserError(Problem(f"{path}:{number}", f"is not JSON: {error}", "one labelled run a line")) from None
-    if isinstance(record, dict) and isinstance(record.get("tools"), list) and "messages" not in record:
+    if is_definitions(record):
         return tool_list(record, label)
     if not is_transcript(record) or not isinstance(record.get("labels"), dict):
         wrong, expected = "is no labelled run", "an object with id, tools, messages and labels, or a list of tools"

@@ -17,10 +17,16 @@ from otelmon.vocabulary.finding import Finding
 INVENTED = frozenset(("ungrounded_argument", "near_miss_id"))
 FORM = frozenset(("schema_violation", "unparseable_arguments", "unknown_argument"))
 NO_SUCH_TOOL = "unknown_tool"
+INVENTED_KIND, FORM_KIND = "invented id in a call", "refused by the environment for its form"
 DOUBLE = frozenset(("duplicate_write", "unsafe_retry", "duplicate_run"))
 
 _ID_KEY = re.compile(r"(?:^|_)(?:id|ids|iban|dni|ruc|number|numero|code|codigo)(?:_|$)", re.IGNORECASE)
 _PLAIN = re.compile(r"[\W_]+")
+_GIVES = re.compile(
+    r"\W*(?:returns|gets?|lists?|reads?|finds?|search(?:es)?|shows?|retrieves?|checks?(?! in| out)|fetch(?:es)?|looks? up"
+    r"|calculates?)\b",
+    re.IGNORECASE,
+)
 _SHORTEST_ID = 4
 _NUMBER = re.compile(r"\d{5,}$")
 _REFUSED = re.compile(
@@ -48,11 +54,13 @@ class CallFact(msgspec.Struct, frozen=True):
 
 class Facts(msgspec.Struct, frozen=True):
     """What a record and its labels say. `text`: all that users, instructions and results said, plain;
-    `changed` the places of calls that changed something, None where nobody replayed the record."""
+    `changed` the places of calls that changed something, None where nobody replayed the record; `readers` the
+    tools whose makers describe them as giving something back."""
 
     calls: tuple[CallFact, ...]
     text: str
     tools: frozenset[str]
+    readers: frozenset[str]
     constants: frozenset[str]
     changed: frozenset[int] | None
     expected: Counter[str] | None
@@ -111,6 +119,7 @@ def facts_of(record: dict[str, Any]) -> Facts:
         calls=tuple(calls),
         text=text,
         tools=frozenset(str(tool.get("name")) for tool in tools),
+        readers=frozenset(str(tool.get("name")) for tool in tools if _GIVES.match(str(tool.get("description")))),
         constants=frozenset(_constants([tool.get("inputSchema") for tool in tools])),
         changed=frozenset(changed) if isinstance(changed, list) else None,
         expected=Counter(expected) if isinstance(expected, list) else None,
@@ -217,8 +226,8 @@ def _all_invented(finding: Finding, call: CallFact, facts: Facts) -> bool | None
 def seen_and_flagged(facts: Facts, flagged: Set[tuple[str, int]]) -> dict[str, tuple[int, int]]:
     """{kind of wrong call: (how many there are by the labels, how many of them were flagged)}."""
     kinds = {
-        "invented id in a call": ([facts.invented(c) for c in facts.calls], INVENTED),
-        "refused by the environment for its form": (
+        INVENTED_KIND: ([facts.invented(c) for c in facts.calls], INVENTED),
+        FORM_KIND: (
             [facts.refused(c) for c in facts.calls],
             FORM | {NO_SUCH_TOOL},
         ),
