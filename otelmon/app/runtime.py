@@ -15,6 +15,9 @@ import duckdb
 from duckdb import DuckDBPyConnection
 
 from otelmon import __version__
+from otelmon.app.in_force import in_force
+from otelmon.app.plugins import Plugin
+from otelmon.app.reload import LawSource, Loaded, Reloader
 from otelmon.app.worker import Stage, Worker
 from otelmon.assemble.stage import AssembleStage, outgoing
 from otelmon.bus.open import open_bus
@@ -38,6 +41,7 @@ from otelmon.store.verdicts import Change
 from otelmon.vocabulary.config import Config
 from otelmon.vocabulary.finding import FAMILIES, SEVERITIES
 from otelmon.vocabulary.messages import LEDGER, MEMORY, READINGS, RECORDS, SPANS, Account, encode
+from otelmon.web.in_force import InForce
 from otelmon.web.server import WebDoor
 from otelmon.web.site import Site
 
@@ -62,13 +66,45 @@ class Monitor:
         self.doors: Doors | None = None
         self.web: WebDoor | None = None
         self.workers: list[Worker] = []
+        self.plugins: tuple[Plugin, ...] = ()
+        self.reloader: Reloader | None = None
         self._wall = wall
         self._counters: Counter[tuple[str, ...]] = Counter()
         self._delays = Histogram()
         self._bus: Bus | None = None
         self._stack = ExitStack()
         self._started = False
+        self._site: Site | None = None
+        self._on_trial = silent_rules(laws)
         self.exporter = Exporter(self._readings, zero_series(self.laws))
+
+    # -- laws ------------------------------------------------------------------------------------
+    def watch(self, source: LawSource, first: Loaded) -> None:
+        """Judge by what the source says whenever it changes, from the start on. `first` is what it says now."""
+        self.plugins = first.plugins
+        self.reloader = Reloader(source, first, self._reloaded, self._count_reload, self._wall)
+
+    def _reloaded(self, loaded: Loaded) -> None:
+        self.plugins = loaded.plugins
+        self.change_laws(loaded.laws)
+
+    def _count_reload(self, result: str) -> None:
+        self._counters["rules_reload", result] += 1
+
+    def change_laws(self, laws: Laws) -> None:
+        """Judge by other laws. Each stage takes the whole set between two of its steps. What a rule on
+        trial found stays silent when the rule itself is gone."""
+        self._on_trial = silent_rules(laws) | (self._on_trial - laws.rules.rules.keys())
+        self.laws = laws
+        self.exporter.expect(zero_series(laws))
+        if self._site is not None:
+            self._site.laws = laws
+        for worker in self.workers:
+            worker.change_laws(laws)
+
+    def in_force(self) -> InForce:
+        """What is judged by now, and how that stands."""
+        return in_force(self.laws, self.plugins, self.reloader.last if self.reloader else None, self._wall())
 
     # -- life ------------------------------------------------------------------------------------
     def start(self) -> None:
@@ -87,10 +123,11 @@ class Monitor:
             self.database = Database.open(Path(self.config.data) / DATABASE, self.config.store)
             self._stack.callback(self.database.close)
         if self.config.web.listen:
-            site = Site(
-                self.config, self.laws, self.database, self.exporter.text, self.problems, self._wall, self.replay
-            )
-            self.web = WebDoor(site)
+            self._site = Site(
+                self.config, self.laws, self.database, self.exporter.text, self.problems, self._wall, self.replay,
+                self.in_force,
+            )  # fmt: skip
+            self.web = WebDoor(self._site)
             self._stack.callback(self.web.close)
         for name, make in self._makers(bus):
             worker = Worker(name, make)
@@ -99,6 +136,8 @@ class Monitor:
         if "receive" in self.stages:
             receiver = Receiver(self.config.receive, self._publish, lambda key: bus.partition_of(SPANS, key), self._wall, self._account)  # fmt: skip
             self.doors = Doors(receiver)
+        if self.reloader is not None:
+            self.reloader.start()
         self._started = True
 
     def _makers(self, bus: Bus) -> Iterable[tuple[str, Callable[[], Stage]]]:
@@ -113,10 +152,9 @@ class Monitor:
     def _make_store(self, bus: Bus) -> Stage:
         if self.database is None:
             raise RuntimeError("the store stage runs without a database")
-        grouping = Grouping(self.config.incidents, silent_rules(self.laws))
 
         def hook(connection: DuckDBPyConnection, changes: Sequence[Change]) -> None:
-            grouping(connection, changes)
+            Grouping(self.config.incidents, self._on_trial)(connection, changes)
             self._count(changes)
 
         database = self.database
@@ -129,6 +167,8 @@ class Monitor:
     def stop(self) -> None:
         """Doors first, then the stages in the order of the flow, so that what came in goes as far as
         it can; what does not is durable and is taken up at the next start."""
+        if self.reloader is not None:
+            self.reloader.stop()
         if self.doors is not None:
             self.doors.close()
         for worker in reversed(self.workers):
@@ -188,7 +228,7 @@ class Monitor:
         return found
 
     def _count(self, changes: Sequence[Change]) -> None:
-        on_trial = silent_rules(self.laws)
+        on_trial = self._on_trial
         for change in changes:
             finding = change.finding
             if change.kind != "updated":
@@ -202,6 +242,7 @@ class Monitor:
     def _readings(self) -> Readings:
         counters: Counter[tuple[str, ...]] = self._counters.copy()
         gauges: dict[tuple[str, ...], float] = {("build_info", __version__, self.laws.rules.version): 1}
+        gauges["rules_last_reload_success",] = float(self.reloader is None or self.reloader.last.ok)
         for worker in self.workers:
             counters.update(worker.counters())
             gauges["up_stage", worker.name] = float(worker.healthy)
@@ -245,6 +286,7 @@ def zero_series(laws: Laws) -> dict[str, list[tuple[str, ...]]]:
         "runs_closed": [(reason,) for reason in ("root", "idle", "evicted")],
         "traces_closed": [(reason,) for reason in ("root", "idle", "span_limit", "evicted")],
         "stage_restarts": [(stage,) for stage in ("assemble", "detect", "ledger", "store")],
+        "rules_reload": [("success",), ("failure",)],
         "requests": [("traces", outcome) for outcome in ("accepted", *REQUEST_REASONS)],
         "log_records_filtered": [("no_trace_context",)],
         "spans_rejected": [(reason,) for reason in (*SPAN_REASONS, "unsupported_signal")],

@@ -6,8 +6,9 @@ import logging
 import threading
 from collections import Counter
 from collections.abc import Callable
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
+from otelmon.detect.engine import Laws
 from otelmon.vocabulary.errors import OtelmonError
 
 log = logging.getLogger("otelmon")
@@ -30,6 +31,13 @@ class Stage(Protocol):
     def close(self) -> None: ...
 
 
+@runtime_checkable
+class Judges(Protocol):
+    """A stage that judges by laws."""
+
+    def change_laws(self, laws: Laws) -> None: ...
+
+
 class Worker:
     """A stage in a thread of its own. When a step fails the stage is closed and made again from
     what is durable, after a wait that doubles up to half a minute: everything is at least once, so
@@ -43,6 +51,8 @@ class Worker:
         self._failures = 0
         self._restarts: Counter[tuple[str, ...]] = Counter()
         self._past: Counter[tuple[str, ...]] = Counter()
+        self._laws: Laws | None = None  # those to judge by, and those the stage was given last
+        self._given: Laws | None = None
         self.stage: Stage | None = None
         self.error: str | None = None
 
@@ -55,6 +65,11 @@ class Worker:
         """Finish the step in hand, publish, commit, leave."""
         self._stop.set()
         self._thread.join(timeout_s)
+
+    def change_laws(self, laws: Laws) -> None:
+        """Let the stage judge by other laws from its next step on, if it judges. May be called by any
+        thread: the stage's own one takes them between two steps, so that no step sees two sets."""
+        self._laws = laws
 
     @property
     def healthy(self) -> bool:
@@ -76,11 +91,18 @@ class Worker:
             try:
                 if self.stage is None:
                     self.stage = self._make()
+                self._take_laws(self.stage)
                 self.stage.step(POLL_SECONDS)
                 self._failures, self.error = 0, None
             except Exception as error:  # noqa: BLE001 - a stage must outlive whatever one step met
                 self._recover(error)
         self._close()
+
+    def _take_laws(self, stage: Stage) -> None:
+        laws = self._laws
+        if laws is not None and laws is not self._given and isinstance(stage, Judges):
+            stage.change_laws(laws)
+        self._given = laws
 
     def _recover(self, error: Exception) -> None:
         self._failures += 1

@@ -7,14 +7,15 @@
 every "run" that closed, every "definition", or every "effect" history of the ledger (then the
 arguments are `(entries: EffectHistory, params)`). One check name may have one function per anchor
 kind (give `name=`). Laws: no clock, no I/O, no randomness, no globals; the same view gives the same
-evidence. Built-in checks are the modules of this package; nothing is registered by hand.
+evidence. Built-in checks are the modules of this package; nothing is registered by hand. Checks of a
+plug-in are kept apart by the top package they stand in: they join only where they are asked for.
 """
 
 from __future__ import annotations
 
 import importlib
 import pkgutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Literal, get_type_hints
 
 import msgspec
@@ -39,7 +40,8 @@ class Check(msgspec.Struct, frozen=True):
     doc: str
 
 
-_CHECKS: dict[str, Check] = {}
+OURS = "otelmon"
+_DECLARED: dict[str, dict[str, Check]] = {OURS: {}}  # by top package
 
 
 def check(on: On, name: str | None = None) -> Callable[[Function], Function]:
@@ -49,23 +51,29 @@ def check(on: On, name: str | None = None) -> Callable[[Function], Function]:
         label = name or function.__name__
         hints = get_type_hints(function)
         params = hints.get("params", NoParams)
-        known = _CHECKS.get(label)
+        beside = _DECLARED.setdefault(function.__module__.partition(".")[0], {})
+        known = beside.get(label)
         functions = {**(known.functions if known else {}), on: function}
         if known and known.params_type is not params:
             raise TypeError(f"check {label}: its functions take different parameters")
         doc = known.doc if known else (function.__doc__ or "")
-        _CHECKS[label] = Check(label, functions, params, doc)
+        beside[label] = Check(label, functions, params, doc)
         return function
 
     return declare
 
 
-def load_checks() -> dict[str, Check]:
-    """All built-in checks by name."""
+def load_checks(more: Mapping[str, Check] | None = None) -> dict[str, Check]:
+    """All built-in checks by name, and those of plug-ins that are given as `more`."""
     for module in pkgutil.iter_modules(otelmon.checks.__path__):
         if not module.ispkg:
             importlib.import_module(f"otelmon.checks.{module.name}")
-    return dict(sorted(_CHECKS.items()))
+    return dict(sorted({**(more or {}), **_DECLARED[OURS]}.items()))
+
+
+def declared_in(package: str) -> dict[str, Check]:
+    """Checks that the modules of a top package have declared so far, by name."""
+    return dict(sorted(_DECLARED.get(package, {}).items()))
 
 
 def run_check(function: Function, *arguments: Any) -> list[Evidence]:

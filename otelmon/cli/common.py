@@ -15,6 +15,7 @@ import click
 import msgspec
 
 from otelmon.app.laws import load_laws
+from otelmon.app.reload import DEFAULT_FILE, LawSource
 from otelmon.detect.engine import Laws
 from otelmon.rules.settings import Settings, load_settings
 from otelmon.vocabulary.config import Config
@@ -35,12 +36,16 @@ class Context:
 
     @cached_property
     def settings(self) -> Settings:
-        file = self._file or (Path("otelmon.toml") if Path("otelmon.toml").exists() else None)
+        file = self._file or (DEFAULT_FILE if DEFAULT_FILE.exists() else None)
         return load_settings(file, os.environ, self._overrides)
 
     @property
     def config(self) -> Config:
         return self.settings.config
+
+    def source(self) -> LawSource:
+        """Where the configuration and the laws are written, to be read again when that changes."""
+        return LawSource(self._file, os.environ, self._overrides)
 
     def laws(self, drafts: bool = False) -> Laws:
         """The rules and the catalogue in force; with `drafts` also rules that are being written."""

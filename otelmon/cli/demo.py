@@ -47,7 +47,7 @@ def command(context: Context, once: bool, data: str) -> int:
         found = _play(monitor)
         if not once:
             click.echo("\nThe monitor keeps running: send it your own spans, or stop it with Ctrl-C.")
-            wait_for_signal()
+            wait_for_signal(monitor)
     finally:
         monitor.stop()
     return OK if found >= EXPECTED else ANSWER_NO

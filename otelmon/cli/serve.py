@@ -10,6 +10,7 @@ import threading
 import click
 import msgspec
 
+from otelmon.app.reload import tell
 from otelmon.app.runtime import STAGES, Monitor
 from otelmon.cli.common import Context
 from otelmon.vocabulary.config import Config
@@ -36,6 +37,9 @@ def command(
     Without STAGES all of them run in this process. On Kafka each may be a process of its own; the one
     with the store has the pages on 8317, and a stage that runs alone shows its metrics on 8318
     (receive), 8319 (assemble) or 8320 (detect) unless --listen says otherwise.
+
+    Rules, catalogue, suppressions and plug-ins are read again when their files change, and on SIGHUP: a
+    new set is in force when all of it is right; else the old one stays and the mistakes are told.
     """
     for key, value in (("data", data), ("catalogue", catalog), ("bus", bus), ("web.listen", listen)):
         context.override(key, value)
@@ -43,12 +47,14 @@ def command(
     logging.getLogger("uvicorn").setLevel(logging.WARNING)
     chosen = stages or STAGES
     check_stages(context.config, chosen)
-    monitor = Monitor(own_address(context, chosen), context.laws(), chosen)
+    source = context.source()
+    loaded = source.load()
+    monitor = Monitor(own_address(context, chosen), loaded.laws, chosen)
+    monitor.watch(source, loaded)
     monitor.start()
-    for expired in context.settings.expired:
-        click.echo(str(expired), err=True)
+    tell(loaded)
     click.echo(greeting(monitor))
-    wait_for_signal()
+    wait_for_signal(monitor)
     click.echo("stopping: finishing what came in", err=True)
     monitor.stop()
     return 0
@@ -86,8 +92,8 @@ def greeting(monitor: Monitor) -> str:
     return "\n".join(lines)
 
 
-def wait_for_signal() -> None:
-    """Return when the process is told to stop; a second signal ends it at once."""
+def wait_for_signal(monitor: Monitor) -> None:
+    """Return when the process is told to stop; a second signal ends it at once. SIGHUP: read the laws again."""
     stop = threading.Event()
 
     def on_signal(number: int, _: object) -> None:
@@ -97,5 +103,8 @@ def wait_for_signal() -> None:
 
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, on_signal)
+    if monitor.reloader is not None:
+        reloader = monitor.reloader
+        signal.signal(signal.SIGHUP, lambda *_: reloader.ask())
     while not stop.wait(0.5):
         pass

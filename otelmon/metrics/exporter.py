@@ -54,10 +54,14 @@ class Exporter(Collector):
 
     def __init__(self, read: Callable[[], Readings], zero: Mapping[str, Iterable[tuple[str, ...]]]) -> None:
         self._read = read
-        self._zero = {name: tuple(rows) for name, rows in zero.items()}
+        self.expect(zero)
         self._labels = Labels()
         self._registry = CollectorRegistry(auto_describe=False)
         self._registry.register(self)
+
+    def expect(self, zero: Mapping[str, Iterable[tuple[str, ...]]]) -> None:
+        """Other label sets exist from now on."""
+        self._zero = {name: tuple(rows) for name, rows in zero.items()}
 
     def text(self) -> bytes:
         """The exposition text of everything."""

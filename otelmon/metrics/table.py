@@ -27,6 +27,8 @@ METRICS: tuple[Metric, ...] = (
     Metric("stage_restarts", "counter", "Times a stage failed and was started again.", ("stage",), "all"),
     Metric("lag_messages", "gauge", "Messages of its topics that the stage has not taken yet.", ("stage",), "all"),
     Metric("waiting_messages", "gauge", "Messages taken and not written yet.", ("stage",), "store"),
+    Metric("rules_reload", "counter", "Times rules, catalogue and suppressions were read again, by how it ended; after a failure the old set stays.", ("result",), "all"),
+    Metric("rules_last_reload_success", "gauge", "1 while what the files say is in force, 0 while an older set is, because they hold mistakes.", (), "all"),
     # receive
     Metric("requests", "counter", "OTLP requests by how they were answered.", ("signal", "outcome"), "receive"),
     Metric("spans_received", "counter", "Spans that arrived at the OTLP doors, kept or not.", (), "receive"),

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, Literal
 
 import msgspec
 
-from otelmon.checks.registry import load_checks
+from otelmon.checks.registry import Check, load_checks
 from otelmon.rules.catalogue import catalogue_problems
 from otelmon.rules.model import Need, Rule, RuleSet, RuleStatus
 from otelmon.rules.notation import KINDS, TestCase, kind_of
@@ -56,44 +56,66 @@ def builtin_rules_dir() -> Path:
     return packed if packed.is_dir() else package.parent / "rules"
 
 
+class Extra(msgspec.Struct, frozen=True, kw_only=True):
+    """What plug-ins add: checks by name, rules that loaded, and ids of rules that did not (settings may
+    name these). `refused` takes what is wrong with a rule of theirs beside the others."""
+
+    checks: Mapping[str, Check] = {}
+    rules: Sequence[Rule] = ()
+    missing: Collection[str] = ()
+    refused: list[tuple[Rule, Problem]] = []
+
+
 def load_rules(
     dirs: Sequence[Path] | None = None,
     overrides: Mapping[str, RuleConfig] | None = None,
     origins: Mapping[str, str] | None = None,
     drafts: bool = False,
+    extra: Extra | None = None,
 ) -> RuleSet:
-    """The rules in force: those of `dirs` (by default the built-in ones), changed by `overrides`.
+    """The rules in force: those of `dirs` (by default the built-in ones) and of plug-ins (`extra`),
+    changed by `overrides`.
 
     Drafts (unless `drafts` asks for them, to be tested) and rules that are not enabled are left out.
     `origins` says where a setting was written ({"rules.loop.severity": "otelmon.toml:12"}), for
     messages. Raises UserError with every mistake.
     """
     folders = [builtin_rules_dir()] if dirs is None else list(dirs)
+    extra = extra or Extra()
     problems: list[Problem] = []
     rules: dict[str, Rule] = {}
-    for rule in _read_all(folders, problems):
+    for rule in _read_all(folders, extra.checks, problems):
         if rule.id in rules:
-            problems.append(
-                Problem(rule.path, f"rule {rule.id} is also in {rules[rule.id].path}", "expected each id once")
-            )
+            problems.append(_twice(rule, rules[rule.id]))
         rules.setdefault(rule.id, rule)
-    rules = _override(rules, overrides or {}, origins or {}, problems)
+    for rule in extra.rules:
+        if rule.id in rules:
+            extra.refused.append((rule, _twice(rule, rules[rule.id])))
+        rules.setdefault(rule.id, rule)
+    known = {key: wanted for key, wanted in (overrides or {}).items() if key in rules or key not in extra.missing}
+    rules = _override(rules, known, origins or {}, problems)
     if problems:
         raise UserError(*problems)
     in_force = {key: rules[key] for key in sorted(rules) if drafts or rules[key].status != "draft"}
     return RuleSet(in_force, sha256([r.version for r in in_force.values()])[7:19])
 
 
-def load_rule(path: Path, name: str | None = None) -> Rule:
-    """One rule file. Raises UserError with every mistake, each with its position."""
+def load_rule(path: Path, name: str | None = None, checks: Mapping[str, Check] | None = None) -> Rule:
+    """One rule file; `checks` are those of plug-ins. Raises UserError with every mistake, each with its
+    position."""
     source = read_yaml(path, name)
-    refuse_if(_file_problems(source, path.stem))
+    known = load_checks(checks)
+    refuse_if(_file_problems(source, path.stem, known))
     file = msgspec.convert(source.data, RuleFile)
-    check = load_checks()[file.check]
+    check = known[file.check]
     raw: dict[str, Any] = source.data
     facts = {f: getattr(file, f) for f in file.__struct_fields__ if f not in ("check", "params")}
     params = msgspec.convert(file.params, check.params_type)
     return Rule(**facts, check=check, params=params, version=_version(file.id, raw, params), raw=raw, path=source.name)
+
+
+def _twice(rule: Rule, other: Rule) -> Problem:
+    return Problem(rule.path, f"rule {rule.id} is also in {other.path}", "expected each id once")
 
 
 def with_params(rule: Rule, params: Mapping[str, Any]) -> Rule:
@@ -109,20 +131,24 @@ def rule_files(folders: Sequence[Path]) -> list[Path]:
     return [path for folder in folders for path in sorted(folder.glob("*.y*ml"))]
 
 
-def _read_all(folders: Sequence[Path], problems: list[Problem]) -> Iterator[Rule]:
+def _read_all(folders: Sequence[Path], checks: Mapping[str, Check], problems: list[Problem]) -> Iterator[Rule]:
     problems.extend(
         Problem(str(folder), "is no folder", "expected a folder with rule files", "check the path")
         for folder in folders
         if not folder.is_dir()
     )
-    for path in rule_files([f for f in folders if f.is_dir()]):
-        try:
-            yield load_rule(path)
-        except OtelmonError as error:
-            problems.extend(error.problems)
+    ours = builtin_rules_dir()
+    for folder in folders:
+        for path in rule_files([folder]):
+            try:
+                rule = load_rule(path, checks=checks)
+            except OtelmonError as error:
+                problems.extend(error.problems)
+            else:
+                yield msgspec.structs.replace(rule, origin="built-in") if folder == ours else rule
 
 
-def _file_problems(source: Source, stem: str) -> Iterator[Problem]:
+def _file_problems(source: Source, stem: str, checks: Mapping[str, Check]) -> Iterator[Problem]:
     """Mistakes of shape, then (where the shape is there) mistakes of meaning."""
     yield from problems_of(source, source.data, RuleFile)
     data = source.data
@@ -132,7 +158,7 @@ def _file_problems(source: Source, stem: str) -> Iterator[Problem]:
     for index, other in enumerate(_list(data.get("wins_over"))):
         if other == data.get("id"):
             yield source.problem(("wins_over", index), "wins_over names the rule itself", do="remove it")
-    yield from _check_problems(source, data)
+    yield from _check_problems(source, data, checks)
     yield from _tag_problems(source, data.get("tags"))
     yield from _runbook_problems(source, data.get("runbook"))
     yield from _test_problems(source, data.get("tests"))
@@ -147,11 +173,10 @@ def _id_problems(source: Source, rule_id: Any, stem: str) -> Iterator[Problem]:
         yield source.problem(("id",), f"id is {rule_id} but the file is called {stem}", "expected the same", f"name the file {rule_id}.yaml")  # fmt: skip
 
 
-def _check_problems(source: Source, data: dict[str, Any]) -> Iterator[Problem]:
+def _check_problems(source: Source, data: dict[str, Any], checks: Mapping[str, Check]) -> Iterator[Problem]:
     name, params = data.get("check"), data.get("params", {})
     if not isinstance(name, str):
         return
-    checks = load_checks()
     check = checks.get(name)
     if check is None:
         do = guess(name, checks) or f"known: {', '.join(checks) or 'none'}"
@@ -273,13 +298,15 @@ def _override(
 
 
 def _overridden(rule: Rule, wanted: RuleConfig) -> Rule:
+    changed = tuple(f"params.{key}" for key in wanted.params)
     if wanted.params:
         rule = _replace_params(rule, wanted.params)
     if wanted.severity is not None:
+        changed = ("severity", *changed)
         raw = {**rule.raw, "severity": wanted.severity}
         version = _version(rule.id, {**raw, "severity_fixed": True}, rule.params)
         rule = msgspec.structs.replace(rule, severity=wanted.severity, severity_fixed=True, raw=raw, version=version)
-    return rule
+    return msgspec.structs.replace(rule, overridden=changed)
 
 
 def _params_problems(

@@ -158,6 +158,8 @@ class Config(_Config, frozen=True, kw_only=True):
     """Operator's catalogue file (YAML or JSON)."""
     rules_dirs: tuple[str, ...] = ()
     """Folders with rule files beside the built-in ones."""
+    plugins: tuple[str, ...] = ()
+    """Installed distributions whose checks and rules may be loaded; see docs/plugins.md. None is loaded unasked."""
     receive: ReceiveConfig = ReceiveConfig()
     """The OTLP doors."""
     web: WebConfig = WebConfig()

@@ -30,6 +30,7 @@ ROUTES = (
     ("GET", "/metrics", "metrics"),
     ("GET", "/healthz", "healthz"),
     ("GET", "/readyz", "readyz"),
+    ("GET", "/api/v1/rules", "rules"),
     ("GET", "/api/v1/{name}", "read"),
     ("POST", "/api/v1/incidents/{incident_id}/mine", "mine"),
     ("POST", "/api/v1/incidents/{incident_id}/{verb}", "change"),
@@ -67,6 +68,11 @@ class _Api:
         """200 while every stage works, else 503 with what is wrong, a line each. Needs no token."""
         problems = await run_in_threadpool(self._site.problems)
         return PlainTextResponse("\n".join(problems or ["ready"]) + "\n", 503 if problems else 200)
+
+    async def rules(self, _: Request) -> Response:
+        """What this process judges by now: the rules with version and origin, plug-ins, suppressions with
+        what they kept back, checks that raised, conditions that could not be decided, the last reload."""
+        return json_response(await run_in_threadpool(self._site.in_force))
 
     async def read(self, request: Request) -> Response:
         """One of the reads below; parameters in the query."""

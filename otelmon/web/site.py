@@ -11,12 +11,14 @@ if TYPE_CHECKING:
     from otelmon.detect.engine import Laws
     from otelmon.store.database import Database
     from otelmon.vocabulary.config import Config
+    from otelmon.web.in_force import InForce
 
 
-class Site(msgspec.Struct, frozen=True):
+class Site(msgspec.Struct):
     """`database` is None in a process without the store stage: then only health and metrics answer.
     `metrics` gives the exposition text, `problems` what is wrong now, `wall` nanoseconds;
-    `replay(since, until)` sends stored messages through the stages again, answers how many."""
+    `replay(since, until)` sends stored messages through the stages again, answers how many; `in_force`
+    tells what is judged by now. `laws` is set anew when they change."""
 
     config: Config
     laws: Laws
@@ -25,3 +27,4 @@ class Site(msgspec.Struct, frozen=True):
     problems: Callable[[], list[str]]
     wall: Callable[[], int]
     replay: Callable[[int, int | None], int]
+    in_force: Callable[[], InForce]

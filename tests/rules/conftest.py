@@ -13,5 +13,5 @@ from tests.rules.helpers import Limit, too_dear
 def too_dear_check(monkeypatch: pytest.MonkeyPatch) -> Check:
     """The check `too_dear`, known to the registry while the test runs."""
     known = Check("too_dear", {"call": too_dear}, Limit, "A call with an amount above the limit.")
-    monkeypatch.setitem(registry._CHECKS, "too_dear", known)
+    monkeypatch.setitem(registry._DECLARED[registry.OURS], "too_dear", known)
     return known

@@ -129,7 +129,7 @@ def test_variables_of_others_are_left_alone() -> None:
         ('web = "x"', ['otelmon.toml:1: web is "x"; expected a map']),
         ("[web]\ntoken = 5", ["otelmon.toml:2: web.token is not what was expected; expected text"]),
         ('data = 3\nbus = "x"\nfoo = 1', [
-            "otelmon.toml:3: unknown setting foo; known: data, bus, catalogue, rules_dirs, receive, web, spool, kafka, assemble, detect, store, incidents, rules, suppress",
+            "otelmon.toml:3: unknown setting foo; known: data, bus, catalogue, rules_dirs, plugins, receive, web, spool, kafka, assemble, detect, store, incidents, rules, suppress",
             "otelmon.toml:1: data is 3; expected text",
             'otelmon.toml:2: bus is "x"; expected one of embedded, kafka',
         ]),

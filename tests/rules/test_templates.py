@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from otelmon.checks import registry
+from otelmon.checks.registry import declared_in
 from otelmon.rules.examples import run_rule_tests
 from otelmon.rules.loader import load_rule
 from otelmon.rules.templates import new_rule
@@ -19,14 +19,13 @@ from otelmon.vocabulary.errors import UserError
 def test_the_files_load_and_their_tests_are_red(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     files = new_rule("retry_storm", tmp_path, tmp_path)
     assert (files.check, files.rule) == (tmp_path / "retry_storm.py", tmp_path / "retry_storm.yaml")
-    monkeypatch.setattr(registry, "_CHECKS", dict(registry._CHECKS))
     spec = importlib.util.spec_from_file_location("retry_storm", files.check)
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     monkeypatch.setitem(sys.modules, "retry_storm", module)
     spec.loader.exec_module(module)
-    results = run_rule_tests(load_rule(files.rule))
+    results = run_rule_tests(load_rule(files.rule, checks=declared_in("retry_storm")))
     assert [r.verdict for r in results] == ["FAIL", "pass"]
 
 
