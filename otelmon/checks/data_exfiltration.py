@@ -1,0 +1,58 @@
+"""A call that sends out or writes a value because a text said so, or a secret that is nobody else's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+
+from otelmon.checks.lib.following import Act, following
+from otelmon.checks.registry import check
+from otelmon.checks.tool_poisoning import described
+from otelmon.checks.view import View
+from otelmon.vocabulary.event import ToolCall
+from otelmon.vocabulary.finding import Evidence
+
+
+class Params(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """`directed`: also calls that a directing text steers, not only those with a secret."""
+
+    directed: bool = True
+
+
+@check(on="call")
+def data_exfiltration(call: ToolCall, view: View, params: Params) -> Iterator[Evidence]:
+    """The call writes, or talks to the outside, with a value that entered only through a text that directs the
+    agent: the address a mail told it to send to, the page it was told to open.
+
+    Why it matters: this is the moment at which data or money leaves.
+    """
+    if params.directed:
+        acts = [act for act in following(view).by_call.get(call.key, ()) if act.sink and act.how != "tool"]
+        if acts:
+            yield _directed(call, acts, view)
+
+
+def _directed(call: ToolCall, acts: list[Act], view: View) -> Evidence:
+    act = next((a for a in acts if a.how == "destination"), acts[0])
+    goes = "goes to" if act.how == "destination" else "carries"
+    source = act.direction
+    place = (
+        f"the result of {source.tool_name}" if source.where == "result" else f"the description of {source.tool_name}"
+    )
+    other = view.call_by_key.get(source.anchor)
+    gaps = view.run_of(call).gaps
+    return Evidence(
+        summary=f"{call.tool_name} {goes} {act.value[:80]!r}, which only {place} said, in text that directs the agent",
+        anchor=call.key,
+        key=act.path,
+        severity="medium" if gaps else "high",
+        span_ids=(other.span_id,) if other else (),
+        details={
+            "other": source.anchor,
+            "source": source.where,
+            "quote": source.passage.quote,
+            "signs": sorted(source.passage.kinds),
+            "acts": [described(a) for a in acts[:5]],
+        },
+    )

@@ -1,0 +1,126 @@
+"""The texts of a conversation that direct the agent: in results of calls and in definitions of tools."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any, Literal
+
+import msgspec
+
+from otelmon.checks.lib.instructions import Passage, read, read_description, texts_of
+from otelmon.checks.lib.values import compact, runs
+from otelmon.checks.view import View
+from otelmon.vocabulary.event import ToolCall, ToolDefinition
+
+RESULT_WEIGHT = 2  # of a passage in a result that is followed up; what is reported alone is the rule's to say
+DEFINITION_WEIGHT = 4  # of a description: it is meant for the model, so more is needed than in a result
+_SCHEMA_LEAVES = 400
+_SAYING = frozenset(("description", "title", "default", "$comment", "example"))
+# What the signs weigh in a description: it may speak to the model, and of its task.
+_IN_DEFINITIONS = {
+    "override": 3, "secrecy": 3, "template": 3, "hidden": 3, "secret_paths": 3, "authority": 1, "address": 1,
+    "before": 1, "stealth": 1, "secrets": 1, "markup": 1, "urgency": 1,
+}  # fmt: skip
+_CORE = frozenset(("override", "secrecy", "template", "hidden", "secret_paths", "other_tools", "destination"))
+_PLACE = re.compile(r"[\w.+-]{1,64}@[\w-]{1,63}\.[\w.-]{2,60}|https?://[\w.-]{4,80}|\b[a-z]{2}\d{2}[a-z0-9]{11,30}\b")
+
+
+class Direction(msgspec.Struct, frozen=True):
+    """A passage that directs, and where it stands: in the result of a call (`key` that of the call) or in the
+    definition of a tool (`key` "tool:<name>"). `anchor` is what evidence points at; `compact` all that it
+    says in letters and digits; `stems` the stems of its words, one set an order."""
+
+    key: str
+    anchor: str
+    where: Literal["result", "definition"]
+    tool_name: str
+    position: int
+    passage: Passage
+    compact: str
+    stems: tuple[frozenset[str], ...]
+
+    def orders_tool(self, name: str, words: set[str]) -> bool:
+        """True when it names a tool as such, or in one order all the words of the tool's name."""
+        if len(name) > 5 and ("_" in name or "-" in name) and name.lower() in self.passage.told:
+            return True
+        return len(words) > 1 and any(words <= order for order in self.stems)
+
+
+def directions_of_result(call: ToolCall) -> tuple[tuple[Direction, ...], str, bool]:
+    """The directing passages of a result; the rest of its text; and whether a part was not read."""
+    text = texts_of(call.result) if isinstance(call.result, (dict, list)) else call.result_text or ""
+    found = read(text)
+    made = tuple(
+        _direction(f"{call.key}#{n}", call.key, "result", call.tool_name, call.position, passage)
+        for n, passage in enumerate(found.passages)
+        if passage.weight >= RESULT_WEIGHT
+    )
+    return made, "", found.truncated
+
+
+def directions_of_definition(definition: ToolDefinition, view: View) -> tuple[Direction, ...]:
+    """The directing passages of a tool's description and of what its schema says of the arguments."""
+    text = definition.description
+    if definition.input_schema:
+        text = f"{text}\n\n{_schema_texts(definition.input_schema)}"
+    passage = read_description(text)
+    if passage is None:
+        return ()
+    kinds = {kind: _IN_DEFINITIONS[kind] for kind in passage.kinds if kind in _IN_DEFINITIONS}
+    if _steers_others(passage, definition, view):
+        kinds["other_tools"] = 2
+    if any(_PLACE.search(order) for order in passage.orders):
+        kinds["destination"] = 2
+    if not _CORE.intersection(kinds) or sum(kinds.values()) < DEFINITION_WEIGHT:
+        return ()
+    passage = msgspec.structs.replace(passage, kinds=tuple(kinds), weight=sum(kinds.values()))
+    key = f"tool:{definition.name}"
+    return (_direction(key, key, "definition", definition.name, definition.position, passage),)
+
+
+def _schema_texts(schema: dict[str, Any]) -> str:
+    """What a schema says in words: descriptions, titles, defaults, examples."""
+    return "\n\n".join(_words_of_schema(schema))
+
+
+def _words_of_schema(schema: dict[str, Any]) -> Iterator[str]:
+    stack: list[Any] = [schema]
+    left = _SCHEMA_LEAVES
+    while stack and left:
+        here = stack.pop()
+        if isinstance(here, dict):
+            for name, value in here.items():
+                if isinstance(value, str):
+                    if name in _SAYING and len(value) > 8:
+                        left -= 1
+                        yield value
+                else:
+                    stack.append(value)
+        elif isinstance(here, list):
+            stack.extend(here)
+
+
+def _steers_others(passage: Passage, definition: ToolDefinition, view: View) -> bool:
+    """True when an order names a tool of another server: what that does is not this tool's to say."""
+    for name, same in view.tools_in_force(definition.run_id).tools.items():
+        if name == definition.name or len(name) < 5 or any(tool.server == definition.server for tool in same):
+            continue
+        if any(name.lower() in order for order in passage.orders):
+            return True
+    return False
+
+
+def _direction(
+    key: str, anchor: str, where: Literal["result", "definition"], tool: str, position: int, passage: Passage
+) -> Direction:
+    stems = tuple(frozenset(stem(word) for word in runs(order)) for order in passage.orders[:40])
+    return Direction(key, anchor, where, tool, position, passage, compact(passage.told), stems)
+
+
+def stem(word: str) -> str:
+    """A word without the endings of number and tense."""
+    for ending in ("ing", "ies", "ed", "es", "s", "e", "y"):
+        if word.endswith(ending) and len(word) > len(ending) + 2:
+            return word.removesuffix(ending)
+    return word

@@ -1,0 +1,254 @@
+"""What the agent did because a text told it to: directing texts, and the calls that carry what only they said."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Literal
+from weakref import WeakKeyDictionary
+
+import msgspec
+
+from otelmon.checks.lib.directing import Direction, directions_of_definition, directions_of_result, stem
+from otelmon.checks.lib.instructions import delegates
+from otelmon.checks.lib.provenance_roles import Role, leaves, name_words, role_of, schema_at
+from otelmon.checks.lib.values import EMAIL, compact, runs, words_of
+from otelmon.checks.lib.verbs import name_words as tool_words
+from otelmon.checks.view import View
+from otelmon.vocabulary.event import (
+    AssistantMessage,
+    ContextMessage,
+    SystemMessage,
+    ToolCall,
+    ToolDefinition,
+    UserMessage,
+)
+
+How = Literal["destination", "value", "phrase", "tool"]
+MAX_DIRECTIONS = 400  # of one conversation; a later text that directs is reported, but not followed up
+MAX_CONTACTS = 60  # contacts looked at in one long argument
+_PHRASE = 16  # letters of wording that are nobody's own by chance
+_CONTACT = re.compile(r"""[^\s"'<>()\[\]{},;|]{5,200}""")
+_URL_WORDS = frozenset(("url", "uri", "link", "href", "endpoint", "website", "site", "webhook", "host", "domain", "address", "page"))  # fmt: skip
+_HOST = re.compile(r"(?:[a-z][a-z0-9+.-]*://)?(?:[\w-]+@)?((?:[\w-]+\.)+[a-z]{2,}|\d{1,3}(?:\.\d{1,3}){3})(?:[:/?#]\S*)?", re.IGNORECASE)  # fmt: skip
+_STRONG: frozenset[Role] = frozenset(("email", "url", "phone", "id", "code", "path"))
+
+
+class Act(msgspec.Struct, frozen=True):
+    """A call that carries out what a directing text says. `how`: a value that only the text had, as the place it
+    goes to ("destination") or otherwise ("value"), its wording ("phrase"), or a tool that it names ("tool").
+    `sink`: the call writes or talks to the outside."""
+
+    call: ToolCall
+    direction: Direction
+    how: How
+    path: str
+    value: str
+    sink: bool
+
+
+class Following(msgspec.Struct, frozen=True):
+    """All directing texts of a conversation in order, and the acts by the key of the text and of the call."""
+
+    directions: tuple[Direction, ...]
+    by_direction: dict[str, tuple[Act, ...]]
+    by_call: dict[str, tuple[Act, ...]]
+    truncated: frozenset[str]
+
+
+_REMEMBERED: WeakKeyDictionary[View, Following] = WeakKeyDictionary()
+
+
+def following(view: View) -> Following:
+    """The directing texts of a conversation and what was done on them; read once."""
+    known = _REMEMBERED.get(view)
+    if known is None:
+        known = _REMEMBERED[view] = _Walk(view).result()
+    return known
+
+
+class _Walk:
+    """Reads a conversation in order. `told`: words that a directing text says, with the first such text;
+    `clean`: words that another source had before."""
+
+    def __init__(self, view: View) -> None:
+        self.view = view
+        self.directions: list[Direction] = []
+        self.told: dict[str, Direction] = {}
+        self.clean: set[str] = set()
+        self.users = ""
+        self.asked: set[str] = set()
+        self.delegated = False
+        self.pending: list[str] = []
+        self.used: set[str] = set()
+        self.acts: list[Act] = []
+        self.truncated: set[str] = set()
+
+    def result(self) -> Following:
+        if not self._any_direction():
+            return Following((), {}, {}, frozenset(self.truncated))
+        for event in self.view.events:
+            match event:
+                case UserMessage():
+                    self._hear(event.text)
+                case SystemMessage() | ContextMessage():
+                    self.clean |= words_of(event.text).words
+                    self.users += "\n" + compact(event.text[:20_000])
+                case AssistantMessage():
+                    self.pending.append(event.text)
+                case ToolDefinition():
+                    for direction in self.found.get(_definition_key(event), ()):
+                        self._direct(direction)
+                case ToolCall():
+                    self._call(event)
+        by_direction: dict[str, list[Act]] = {}
+        by_call: dict[str, list[Act]] = {}
+        for act in self.acts:
+            by_direction.setdefault(act.direction.key, []).append(act)
+            by_call.setdefault(act.call.key, []).append(act)
+        return Following(
+            tuple(self.directions),
+            {key: tuple(acts) for key, acts in by_direction.items()},
+            {key: tuple(acts) for key, acts in by_call.items()},
+            frozenset(self.truncated),
+        )
+
+    def _any_direction(self) -> bool:
+        """Find the texts that direct first: most conversations have none, and nothing more is to be done."""
+        self.found: dict[str, tuple[Direction, ...]] = {}
+        self.plain: dict[str, str] = {}
+        for event in self.view.events:
+            if isinstance(event, ToolCall):
+                directions, rest, cut = directions_of_result(event)
+                if cut:
+                    self.truncated.add(event.key)
+                if directions:
+                    self.found[event.key] = directions
+                    self.plain[event.key] = rest
+            elif isinstance(event, ToolDefinition):
+                directions = directions_of_definition(event, self.view)
+                if directions:
+                    self.found[_definition_key(event)] = directions
+        return bool(self.found)
+
+    # -- learning ---------------------------------------------------------------------------------
+    def _hear(self, text: str) -> None:
+        """What the user says, and what was put before the user and answered, is the user's."""
+        for said in (*self.pending[-3:], text):
+            self.clean |= words_of(said).words
+            self.users += "\n" + compact(said[:20_000])
+        self.pending.clear()
+        self.asked |= {stem(word) for word in runs(text)}
+        self.delegated = self.delegated or delegates(text)
+
+    def _direct(self, direction: Direction) -> None:
+        if len(self.directions) >= MAX_DIRECTIONS:
+            return
+        self.directions.append(direction)
+        for word in words_of(direction.passage.told).words:
+            self.told.setdefault(word, direction)
+
+    def _call(self, call: ToolCall) -> None:
+        if self.directions and isinstance(call.arguments, dict):
+            self.acts.extend(self._acts(call))
+        self.used.add(call.tool_name)
+        if call.key in self.found:
+            for direction in self.found[call.key]:
+                self._direct(direction)
+            return  # the rest of a text that directs is no witness for what the text says
+        text = call.result_text or ""
+        if text:
+            self.clean |= words_of(text).words
+
+    # -- judging ----------------------------------------------------------------------------------
+    def _acts(self, call: ToolCall) -> Iterator[Act]:
+        effect = self.view.effect(call).effect
+        tool = self.view.tool(call)
+        schema = tool.input_schema if tool else None
+        found = False
+        for path, name, value in leaves(call.arguments):
+            if isinstance(value, bool) or value is None or value == "":
+                continue
+            role = role_of(name, value, schema_at(schema, path))
+            for act in self._of_value(call, path, name, role, str(value), effect):
+                found = True
+                yield act
+        if not found:
+            direction = self._named(call)
+            if direction is not None:
+                yield Act(call, direction, "tool", "", call.tool_name, effect not in ("read", "unknown"))
+
+    def _of_value(self, call: ToolCall, path: str, name: str, role: Role, value: str, effect: str) -> Iterator[Act]:
+        writes = effect not in ("read", "unknown")
+        address = is_address(name, role, value)
+        if len(value) > 120 or (role == "free" and len(value.split()) > 2):
+            yield from self._of_text(call, path, value, writes)
+            return
+        direction = self._only_told(value, address)
+        if direction is not None and role not in ("constant", "setting", "amount", "quantity", "date", "status"):
+            goes = address or role in ("email", "phone", "id", "code")
+            sink = writes or (address and role != "path") or (effect == "unknown" and goes)
+            yield Act(call, direction, "destination" if goes else "value", path, value, sink)
+
+    def _of_text(self, call: ToolCall, path: str, value: str, writes: bool) -> Iterator[Act]:
+        """Contacts that a composed text carries, or wording that it repeats."""
+        for chunk in _CONTACT.findall(value)[:MAX_CONTACTS]:
+            if "@" in chunk or "." in chunk.strip(".") or sum(c.isdigit() for c in chunk) >= 5:
+                direction = self._only_told(chunk.strip(".,:!?"), bool(_HOST.fullmatch(chunk.strip(".,:!?"))))
+                if direction is not None:
+                    yield Act(call, direction, "value", path, chunk, writes)
+                    return
+        key = compact(value)
+        if _PHRASE <= len(key) <= 400 and key not in self.users:
+            for direction in self.directions[-10:]:
+                if key in direction.compact:
+                    yield Act(call, direction, "phrase", path, value, writes)
+                    return
+
+    def _only_told(self, value: str, address: bool) -> Direction | None:
+        """The text that says a value, when nothing else does."""
+        key = compact(value)
+        if len(key) < 5 and not (len(key) > 2 and any(c.isdigit() for c in key)):
+            return None
+        direction = self._of_word(key)
+        if direction is None and address:
+            host = _HOST.fullmatch(value.strip())
+            name = host.group(1).lower().removeprefix("www.") if host else ""
+            direction = self._of_word(compact(name)) or self._of_word(compact("www." + name)) if name else None
+            if direction is not None and not self.clean.isdisjoint((compact(name), compact("www." + name))):
+                return None
+        if direction is None and len(runs(value)) > 1:
+            return self._of_words(key, value)
+        return direction
+
+    def _of_word(self, key: str) -> Direction | None:
+        return self.told.get(key) if key not in self.clean else None
+
+    def _of_words(self, key: str, value: str) -> Direction | None:
+        """A name of several words, as it stands in the text."""
+        parts = runs(value)
+        first = next((self.told[p] for p in parts if p in self.told and p not in self.clean), None)
+        return first if first is not None and len(key) >= 8 and key in first.compact else None
+
+    def _named(self, call: ToolCall) -> Direction | None:
+        """The text that names this tool, or its deed, where the user asked for nothing of the kind."""
+        words = {stem(word) for word in tool_words(call.tool_name)}
+        if self.delegated or call.tool_name in self.used or words <= self.asked:
+            return None
+        for direction in reversed(self.directions[-10:]):
+            if direction.tool_name != call.tool_name and direction.orders_tool(call.tool_name, words):
+                return direction
+        return None
+
+
+def is_address(name: str, role: Role, value: str) -> bool:
+    """True when an argument says which place outside is talked to."""
+    if role == "url":
+        return True
+    return (
+        bool(_URL_WORDS & set(name_words(name))) and bool(_HOST.fullmatch(value.strip())) and not EMAIL.fullmatch(value)
+    )
+
+
+def _definition_key(event: ToolDefinition) -> str:
+    return f"{event.run_id}:{event.position}"

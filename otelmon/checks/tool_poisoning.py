@@ -1,0 +1,96 @@
+"""Text in a tool's result or description that tries to direct the agent, and whether the agent followed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import msgspec
+
+from otelmon.checks.lib.directing import Direction
+from otelmon.checks.lib.following import Act, following
+from otelmon.checks.registry import check
+from otelmon.checks.view import View
+from otelmon.vocabulary.event import ToolCall, ToolDefinition
+from otelmon.vocabulary.finding import Evidence, Severity
+
+_IRREVERSIBLE = ("destructive", "external_send")
+_SHOWN = 5  # acts named in one piece of evidence
+
+
+class Params(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """`min_weight`: how heavy the signs in a result are that nobody followed, to be worth a finding: one that
+    people never write to each other counts 2 or 3, pressure and marks 1. `resisted`: report those at all."""
+
+    min_weight: int = 4
+    resisted: bool = True
+
+
+@check(on="call", name="tool_poisoning")
+def tool_poisoning(call: ToolCall, view: View, params: Params) -> Iterator[Evidence]:
+    """The result of the call holds text that orders the agent about: it speaks to the machine instead of being
+    data, sets other orders aside, asks to keep things from the user, or speaks of the agent's task. High when a
+    later call carries out what it says, at most medium when none does.
+
+    Why it matters: whoever can write into a page, a mail or a ticket that the agent reads would otherwise act
+    with the agent's rights.
+    """
+    found = [d for d in following(view).directions if d.anchor == call.key]
+    if found:
+        yield from _evidence(call.key, f"the result of {call.tool_name}", found, view, params, call.run_id)
+
+
+@check(on="definition", name="tool_poisoning")
+def tool_poisoning_of_definition(definition: ToolDefinition, view: View, params: Params) -> Iterator[Evidence]:
+    """The same in the description of a tool, or of its arguments."""
+    anchor = f"tool:{definition.name}"
+    found = [d for d in following(view).directions if d.anchor == anchor and d.position == definition.position]
+    if found:
+        yield from _evidence(anchor, f"the description of {definition.name}", found, view, params, definition.run_id)
+
+
+def _evidence(
+    anchor: str, place: str, found: Sequence[Direction], view: View, params: Params, run_id: str
+) -> Iterator[Evidence]:
+    known = following(view).by_direction
+    acts = [act for direction in found for act in known.get(direction.key, ())]
+    strongest = max(found, key=lambda d: d.passage.weight)
+    sinks = [act for act in acts if act.sink]
+    if not acts and (not params.resisted or strongest.passage.weight < params.min_weight):
+        return
+    if sinks:
+        said = f"{place} directs the agent, and {sinks[0].call.tool_name} carries it out"
+    elif acts:
+        said = f"{place} directs the agent, and {acts[0].call.tool_name} looks up what it names"
+    else:
+        said = f"{place} tries to direct the agent; no later call carries it out"
+    yield Evidence(
+        summary=f"{said}: {_short(strongest.passage.quote)!r}",
+        anchor=anchor,
+        severity=_severity(sinks, acts, strongest, view, run_id),
+        span_ids=tuple(act.call.span_id for act in (sinks or acts)[:_SHOWN]),
+        details={
+            "quote": strongest.passage.quote,
+            "signs": sorted({kind for direction in found for kind in direction.passage.kinds}),
+            "orders": [order[:200] for order in strongest.passage.orders[:_SHOWN]],
+            "followed": bool(sinks),
+            "acts": [described(act) for act in (sinks or acts)[:_SHOWN]],
+        },
+    )
+
+
+def _severity(sinks: Sequence[Act], acts: Sequence[Act], strongest: Direction, view: View, run_id: str) -> Severity:
+    """High when followed; where the past of the conversation is not known the user may have said it."""
+    gaps = next((run.gaps for run in view.runs if run.run_id == run_id), ())
+    if sinks and not gaps:
+        gone = any(view.effect(a.call).effect in _IRREVERSIBLE and a.call.outcome != "failed" for a in sinks)
+        return "critical" if gone else "high"
+    return "medium"
+
+
+def described(act: Act) -> dict[str, object]:
+    """An act as JSON data for people: the call, and the value or the tool that gives it away."""
+    return {"tool": act.call.tool_name, "call": act.call.key, "how": act.how, "argument": act.path, "value": act.value[:200]}  # fmt: skip
+
+
+def _short(quote: str) -> str:
+    return quote if len(quote) <= 140 else quote[:139] + "…"
