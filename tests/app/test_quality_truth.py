@@ -62,6 +62,27 @@ def test_a_long_number_is_enough_without_what_stands_before_it() -> None:
     assert [facts.invented(c) for c in facts.calls] == [False, True]
 
 
+def test_a_number_that_ends_another_id_is_none_of_its_own() -> None:
+    paid = {"role": "tool", "content": "paid by gift_card_5634230"}
+    facts = facts_of(record(USER, asks(call()), paid, asks(call(payment_id="credit_card_5634230")), DONE))
+    assert facts.invented(facts.calls[1])
+
+
+def test_a_short_number_does_not_stand_across_two_others() -> None:
+    said = {"role": "user", "content": "Table 12, 34 guests, code 5678."}
+    facts = facts_of(
+        record(said, asks(call(card_number="1234"), call(code="5678"), call(code="567")), DONE, DONE, DONE)
+    )
+    assert [facts.invented(c) for c in facts.calls] == [True, False, False]
+
+
+def test_an_error_that_repeats_the_value_is_no_source_of_it() -> None:
+    refused = {"role": "tool", "content": "Error: order W-4472 not found, did you mean W-4473?"}
+    again = asks(call(order_id="W-4472"), call(order_id="W-4473"))
+    facts = facts_of(record(USER, asks(call(order_id="W-4472")), refused, again, DONE, DONE))
+    assert [facts.invented(c) for c in facts.calls] == [True, True, False]
+
+
 def test_places_count_the_users_own_calls_as_labels_do() -> None:
     user_call = asks(call("toggle"), role="user")
     facts = facts_of(record(USER, user_call, DONE, asks(call(order_id="W-4471")), DONE, mutating_calls=[1]))

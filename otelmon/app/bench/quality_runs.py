@@ -15,7 +15,7 @@ from otelmon.checks.lib.verbs import classify_name
 from otelmon.detect.engine import Judgement, Laws, judge
 from otelmon.vocabulary.config import Config
 from otelmon.vocabulary.event import AssistantMessage, ToolCall
-from otelmon.vocabulary.finding import Finding, Severity, level
+from otelmon.vocabulary.finding import Finding, Severity, finding_id, level
 from otelmon.vocabulary.messages import ReadingBatch
 from otelmon.vocabulary.reading import Reading
 
@@ -181,19 +181,20 @@ def _hits(judgement: Judgement, places: dict[str, int], facts: Facts, said: dict
 
 def _place(finding: Finding, judgement: Judgement, places: dict[str, int]) -> int | None:
     """The place of the call a finding points at. Several calls may stand in one span: then also by id and
-    by start."""
+    by start, and by the id of the finding where a model gave two calls one id."""
     if finding.tool_name is None:
         return None
-    for call in judgement.timeline.events:
-        if (
-            isinstance(call, ToolCall)
-            and call.span_id == finding.span_ids[0]
-            and call.tool_name == finding.tool_name
-            and call.tool_call_id == finding.tool_call_id
-            and call.start_time_unix_nano == finding.event_time_unix_nano
-        ):
-            return places.get(call.key)
-    return None
+    found = [
+        call
+        for call in judgement.timeline.events
+        if isinstance(call, ToolCall)
+        and call.span_id == finding.span_ids[0]
+        and call.tool_name == finding.tool_name
+        and call.tool_call_id == finding.tool_call_id
+        and call.start_time_unix_nano == finding.event_time_unix_nano
+    ]
+    exact = [call for call in found if finding_id(finding.rule_id, call.key, "") == finding.finding_id]
+    return next((places.get(call.key) for call in exact or found), None)
 
 
 def _passed(labels: dict[str, Any]) -> bool | None:

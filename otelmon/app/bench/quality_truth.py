@@ -8,6 +8,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Set
 from contextlib import suppress
+from itertools import accumulate
 from typing import Any
 
 import msgspec
@@ -28,6 +29,7 @@ _GIVES = re.compile(
     re.IGNORECASE,
 )
 _SHORTEST_ID = 4
+_SHORT_NUMBER = 6
 _NUMBER = re.compile(r"\d{5,}$")
 _REFUSED = re.compile(
     r"validation error|unexpected keyword argument|required positional argument|is not available|not found in tools",
@@ -37,14 +39,14 @@ _REFUSED = re.compile(
 
 class CallFact(msgspec.Struct, frozen=True):
     """One call of the agent as the record has it. `place` counts all calls of the record (the user's own too),
-    as the labels do; `seen` is how much of the record's text came before it."""
+    as the labels do; `seen` is how much of the record's text came before it, plain and as written."""
 
     place: int
     name: str
     arguments: Any
     result: str
     error: bool
-    seen: int
+    seen: tuple[int, int]
 
     @property
     def written(self) -> str:
@@ -53,12 +55,14 @@ class CallFact(msgspec.Struct, frozen=True):
 
 
 class Facts(msgspec.Struct, frozen=True):
-    """What a record and its labels say. `text`: all that users, instructions and results said, plain;
+    """What a record and its labels say. `text`: all that users, instructions and results said, plain
+    (`as_written`: with what stands between letters and digits);
     `changed` the places of calls that changed something, None where nobody replayed the record; `readers` the
     tools whose makers describe them as giving something back."""
 
     calls: tuple[CallFact, ...]
     text: str
+    as_written: str
     tools: frozenset[str]
     readers: frozenset[str]
     constants: frozenset[str]
@@ -84,12 +88,18 @@ class Facts(msgspec.Struct, frozen=True):
 
     def unseen(self, value: str, call: CallFact) -> bool:
         """Whether a value is in no text before the call, however it is written, and no constant. People leave
-        out what stands before a long number, so the number alone is enough."""
-        bare, seen = plain(value), self.text[: call.seen]
-        number = _NUMBER.search(bare)
-        if not bare or value in self.constants or bare in seen:
+        out what stands before a long number, so the number alone is enough where nothing stands before it."""
+        bare, seen = plain(value), self.text[: call.seen[0]]
+        if not bare or value in self.constants:
             return False
-        return number is None or number[0] not in seen
+        if bare.isdigit() and len(bare) <= _SHORT_NUMBER:  # it may stand across two other numbers
+            return not self._alone(bare, call)
+        number = _NUMBER.search(bare)
+        return bare not in seen and not (number and self._alone(number[0], call))
+
+    def _alone(self, number: str, call: CallFact) -> bool:
+        """Whether a number was written before the call by itself, not as the end of another id."""
+        return bool(re.search(rf"(?<![a-z0-9])(?<![a-z][_-]){number}(?!\d)", self.as_written[: call.seen[1]]))
 
     def repeats(self, call: CallFact) -> bool | None:
         """Whether the same call had changed something before, and this one did again."""
@@ -112,12 +122,13 @@ def facts_of(record: dict[str, Any]) -> Facts:
     """Read a record and its labels."""
     labels = record.get("labels") or {}
     tools = [tool for tool in record.get("tools") or [] if isinstance(tool, dict)]
-    text, calls = _walk([m for m in record.get("messages") or [] if isinstance(m, dict)])
+    text, as_written, calls = _walk([m for m in record.get("messages") or [] if isinstance(m, dict)])
     changed = labels.get("mutating_calls")
     expected = labels.get("gold_writes")
     return Facts(
         calls=tuple(calls),
         text=text,
+        as_written=as_written,
         tools=frozenset(str(tool.get("name")) for tool in tools),
         readers=frozenset(str(tool.get("name")) for tool in tools if _GIVES.match(str(tool.get("description")))),
         constants=frozenset(_constants([tool.get("inputSchema") for tool in tools])),
@@ -138,34 +149,48 @@ def declared_writes(record: dict[str, Any]) -> dict[str, bool]:
     return found
 
 
-def _walk(messages: list[dict[str, Any]]) -> tuple[str, list[CallFact]]:
-    """All text but the agent's own, and the agent's calls. What came back for an earlier call of the same
-    message counts as seen; calls and results are paired in order, since ids repeat."""
-    pieces = [plain(_said(m)) if m.get("role") != "assistant" else "" for m in messages]
-    ends: list[int] = []
-    for piece in pieces:
-        ends.append((ends[-1] if ends else 0) + len(piece))
-    calls: list[CallFact] = []
+def _walk(messages: list[dict[str, Any]]) -> tuple[str, str, list[CallFact]]:
+    """All text but the agent's own (plain, and as written), and the agent's calls. What came back for an earlier
+    call of the same message counts as seen; calls and results are paired in order, since ids repeat. An error
+    that repeats what it was called with is no source of it."""
+    pieces = [_said(m).lower() if m.get("role") != "assistant" else "" for m in messages]
+    calls: list[tuple[int, int, dict[str, Any], dict[str, Any]]] = []
     place = 0
     for index, message in enumerate(messages):
         for number, asked in enumerate(message.get("tool_calls") or ()):
             if message.get("role") == "assistant":
-                answer = messages[index + 1 + number] if index + 1 + number < len(messages) else {}
-                answered = answer if answer.get("role") == "tool" else {}
-                last = index + number if answered else index
-                calls.append(_call(place, asked, answered, ends[last]))
+                at = index + 1 + number
+                answered = at < len(messages) and messages[at].get("role") == "tool"
+                calls.append((place, at if answered else index + 1, asked, messages[at] if answered else {}))
+                if answered and _is_error(messages[at]):
+                    pieces[at] = _without(pieces[at], _decoded(asked.get("arguments")))
             place += 1
-    return "".join(pieces), calls
+    plains = [plain(piece) for piece in pieces]
+    ends = list(accumulate(map(len, plains), initial=0)), list(accumulate(map(len, pieces), initial=0))
+    facts = [_call(place, asked, answer, (ends[0][at], ends[1][at])) for place, at, asked, answer in calls]
+    return "".join(plains), "".join(pieces), facts
 
 
-def _call(place: int, asked: dict[str, Any], answer: dict[str, Any], seen: int) -> CallFact:
-    arguments = asked.get("arguments")
+def _without(text: str, arguments: Any) -> str:
+    for value in _ids(arguments):
+        text = text.replace(value.lower(), " ")
+    return text
+
+
+def _is_error(answer: dict[str, Any]) -> bool:
+    return bool(answer.get("error")) or _said(answer).startswith("Error")
+
+
+def _decoded(arguments: Any) -> Any:
     if isinstance(arguments, str):
         with suppress(ValueError):  # what the agent sent is no JSON: then the text is the fact
-            arguments = json.loads(arguments)
-    result = _said(answer)
-    error = bool(answer.get("error")) or result.startswith("Error")
-    return CallFact(place, str(asked.get("name")), arguments, result, error, seen)
+            return json.loads(arguments)
+    return arguments
+
+
+def _call(place: int, asked: dict[str, Any], answer: dict[str, Any], seen: tuple[int, int]) -> CallFact:
+    arguments = _decoded(asked.get("arguments"))
+    return CallFact(place, str(asked.get("name")), arguments, _said(answer), _is_error(answer), seen)
 
 
 def _said(message: dict[str, Any]) -> str:
