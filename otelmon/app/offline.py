@@ -29,7 +29,9 @@ RECEIVED = 1  # files carry no receive time, and nothing that is decided at the 
 
 class Report(msgspec.Struct, kw_only=True):
     """What `otelmon check` found. `not_evaluable` is {rule id: {reason: runs}}; `problems` are inputs
-    that could not be read (their neighbours were); `sources` is {trace id: where it came from}."""
+    that could not be read (their neighbours were); `sources` is {trace id: where it came from}. `suppressed`
+    counts what was found and is accepted, `undecided` conditions that could not be decided, `check_errors`
+    checks that raised, each {rule id: times}; `raised` is what and where."""
 
     runs: int = 0
     spans: int = 0
@@ -39,6 +41,9 @@ class Report(msgspec.Struct, kw_only=True):
     problems: list[Problem] = []
     sources: dict[str, str] = {}
     check_errors: dict[str, int] = {}
+    raised: dict[str, str] = {}
+    suppressed: dict[str, int] = {}
+    undecided: dict[str, int] = {}
 
     def merge(self, other: Report) -> None:
         """Add another world's report."""
@@ -52,8 +57,14 @@ class Report(msgspec.Struct, kw_only=True):
             mine = self.not_evaluable.setdefault(rule_id, {})
             for reason, runs in reasons.items():
                 mine[reason] = mine.get(reason, 0) + runs
-        for rule_id, times in other.check_errors.items():
-            self.check_errors[rule_id] = self.check_errors.get(rule_id, 0) + times
+        self.raised = {**other.raised, **self.raised}
+        for mine, theirs in (
+            (self.check_errors, other.check_errors),
+            (self.suppressed, other.suppressed),
+            (self.undecided, other.undecided),
+        ):
+            for rule_id, times in theirs.items():
+                mine[rule_id] = mine.get(rule_id, 0) + times
 
 
 class Checker:
@@ -116,7 +127,11 @@ class Checker:
                 for rule_id, reason in reasons.items():
                     not_evaluable[rule_id][reason] += 1
         found = [finding for findings in self._findings.values() for finding in findings]
-        errors = {k[1]: n for k, n in self._conversations.counters.items() if k[0] == "check_errors"}
+        counters = self._conversations.counters + self._ledger.counters
+        suppressed = Counter({k[1]: n for k, n in self._ledger.counters.items() if k[0] == "findings_suppressed"})
+        for record in records:
+            for by_rule in record.suppressed.values():
+                suppressed.update(by_rule)
         return Report(
             runs=sum(len(record.runs) for record in records),
             spans=len(self._spans),
@@ -124,7 +139,10 @@ class Checker:
             findings=sorted(found, key=lambda f: (f.event_time_unix_nano, f.rule_id, f.finding_id)),
             not_evaluable={rule_id: dict(sorted(n.items())) for rule_id, n in sorted(not_evaluable.items())},
             sources=self._sources,
-            check_errors=errors,
+            check_errors=_by_rule(counters, "check_errors"),
+            raised={**self._ledger.heard.raised, **self._conversations.heard.raised},
+            suppressed=dict(sorted(suppressed.items())),
+            undecided=_by_rule(counters, "conditions_undecided"),
         )
 
     def records(self) -> list[TraceRecord]:
@@ -139,6 +157,10 @@ class Checker:
                 self._findings[record.owner] = record.findings
         for batch in output.effects:
             self._ledger.feed(batch, 0)
+
+
+def _by_rule(counters: Counter[tuple[str, ...]], metric: str) -> dict[str, int]:
+    return {key[1]: times for key, times in sorted(counters.items()) if key[0] == metric}
 
 
 def check_paths(paths: Sequence[Path], laws: Laws, config: Config, together: bool = False) -> Report:

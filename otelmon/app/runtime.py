@@ -104,7 +104,12 @@ class Monitor:
 
     def in_force(self) -> InForce:
         """What is judged by now, and how that stands."""
-        return in_force(self.laws, self.plugins, self.reloader.last if self.reloader else None, self._wall())
+        counters: Counter[tuple[str, ...]] = Counter()
+        for worker in self.workers:
+            counters.update(worker.counters())
+        heard = [worker.heard() for worker in self.workers]
+        last = self.reloader.last if self.reloader else None
+        return in_force(self.laws, self.plugins, last, self._wall(), counters, heard)
 
     # -- life ------------------------------------------------------------------------------------
     def start(self) -> None:
@@ -282,6 +287,8 @@ def zero_series(laws: Laws) -> dict[str, list[tuple[str, ...]]]:
             for status in ("open", "retracted")
         ],
         "check_errors": [(rule,) for rule in rules],
+        "conditions_undecided": [(rule,) for rule in rules],
+        "findings_suppressed": [(rule,) for rule in rules],
         "incidents_open": [(family, severity) for family in FAMILIES for severity in SEVERITIES],
         "runs_closed": [(reason,) for reason in ("root", "idle", "evicted")],
         "traces_closed": [(reason,) for reason in ("root", "idle", "span_limit", "evicted")],

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Protocol, runtime_checkable
 
 from otelmon.detect.engine import Laws
+from otelmon.detect.heard import Heard
 from otelmon.vocabulary.errors import OtelmonError
 
 log = logging.getLogger("otelmon")
@@ -35,6 +36,8 @@ class Stage(Protocol):
 class Judges(Protocol):
     """A stage that judges by laws."""
 
+    def heard(self) -> Heard: ...
+
     def change_laws(self, laws: Laws) -> None: ...
 
 
@@ -53,6 +56,7 @@ class Worker:
         self._past: Counter[tuple[str, ...]] = Counter()
         self._laws: Laws | None = None  # those to judge by, and those the stage was given last
         self._given: Laws | None = None
+        self._heard = Heard()
         self.stage: Stage | None = None
         self.error: str | None = None
 
@@ -65,6 +69,15 @@ class Worker:
         """Finish the step in hand, publish, commit, leave."""
         self._stop.set()
         self._thread.join(timeout_s)
+
+    def heard(self) -> Heard:
+        """What the rules of the stage said beside their findings, over restarts of the stage."""
+        stage = self.stage
+        if stage is not None and isinstance(stage, Judges):
+            said = stage.heard()
+            self._heard.raised.update(said.raised)
+            self._heard.matched.update(said.matched)
+        return self._heard
 
     def change_laws(self, laws: Laws) -> None:
         """Let the stage judge by other laws from its next step on, if it judges. May be called by any
@@ -117,6 +130,7 @@ class Worker:
         self._stop.wait(wait)
 
     def _close(self) -> None:
+        self.heard()  # what is not asked for now is gone with the stage
         stage, self.stage = self.stage, None
         if stage is None:
             return

@@ -35,6 +35,12 @@ def as_json(report: Report) -> str:
         "tool_calls": report.tool_calls,
         "findings": [finding_object(finding) for finding in report.findings],
         "not_evaluable": report.not_evaluable,
+        "suppressed": report.suppressed,
+        "undecided": report.undecided,
+        "check_errors": {
+            rule_id: {"times": times, "raised": report.raised.get(rule_id, "")}
+            for rule_id, times in sorted(report.check_errors.items())
+        },
     }
     return dumps(document) + "\n"
 
@@ -62,8 +68,13 @@ def as_text(report: Report) -> str:
     for rule_id, reasons in report.not_evaluable.items():
         why = ", ".join(f"{reason} in {runs}" for reason, runs in reasons.items())
         lines.append(f"not evaluable: {rule_id} ({why} runs)")
+    for rule_id, number in sorted(report.suppressed.items()):
+        lines.append(f"suppressed: {rule_id} ({number} findings that the configuration accepts)")
+    for rule_id, times in sorted(report.undecided.items()):
+        lines.append(f"undecided: a condition of {rule_id} could not be decided {times} times and counted as false")
     for rule_id, times in sorted(report.check_errors.items()):
-        lines.append(f"failed: the check of {rule_id} raised {times} times; this is a bug of the check")
+        said = plain(report.raised.get(rule_id, "nothing"))
+        lines.append(f"failed: the check of {rule_id} raised {said} ({times} times); this is a bug of the check")
     return "\n".join(lines) + "\n"
 
 

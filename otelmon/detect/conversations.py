@@ -16,6 +16,7 @@ import msgspec
 from otelmon.assemble.traces import estimated_bytes, in_parts
 from otelmon.detect.emission import Output, emit
 from otelmon.detect.engine import Judgement, Laws, judge
+from otelmon.detect.heard import Heard
 from otelmon.detect.rates import Rates
 from otelmon.detect.snapshot import Snapshot, age, gone
 from otelmon.detect.state import ConversationState, TraceState
@@ -44,6 +45,7 @@ class ConversationTable:
         self._handed_over: list[tuple[str, str, int]] = []
         self._left: OrderedDict[Where, None] = OrderedDict()
         self.counters: Counter[tuple[str, ...]] = Counter()
+        self.heard = Heard()
         self._rates = Rates(self.counters)
 
     # -- input -----------------------------------------------------------------------------------
@@ -195,6 +197,9 @@ class ConversationTable:
         self._rates.count_closed(judgement, news, self._operators_tools())
         for rule_id, times in judgement.check_errors.items():
             self.counters["check_errors", rule_id] += times
+        for rule_id, times in judgement.undecided.items():
+            self.counters["conditions_undecided", rule_id] += times
+        self.heard.hear(judgement.raised, judgement.suppressed)
         self._emit(conversation, judgement, output)
         over = all(run.run_id in conversation.closed for run in timeline.runs)
         if conversation.bytes > self._config.conversation_bytes:

@@ -191,7 +191,8 @@ def _trace_record(
     not_evaluable = {
         run.run_id: judgement.not_evaluable[run.run_id] for run in part.runs if run.run_id in judgement.not_evaluable
     }
-    rest = digest((part.runs, sorted(digests), not_evaluable, part.definitions))
+    accepted = _accepted(judgement, part)
+    rest = digest((part.runs, sorted(digests), not_evaluable, part.definitions, accepted))
     if not changed and messages == emission.messages and rest == emission.rest:
         return None
     record = TraceRecord(
@@ -205,9 +206,22 @@ def _trace_record(
         messages=tuple(part.messages) if messages != emission.messages else (),
         definitions=tuple(part.definitions),
         not_evaluable=not_evaluable,
+        suppressed=accepted,
     )
     emission.calls, emission.messages, emission.rest = digests, messages, rest
     return record
+
+
+def _accepted(judgement: Judgement, part: _Parts) -> dict[str, dict[str, int]]:
+    """What was found in the runs and is accepted, by run and rule."""
+    runs = {run.run_id for run in part.runs}
+    found: dict[str, dict[str, int]] = {}
+    for one in judgement.suppressed:
+        finding = one.finding
+        if finding.run_id in runs:
+            by_rule = found.setdefault(finding.run_id, {})
+            by_rule[finding.rule_id] = by_rule.get(finding.rule_id, 0) + 1
+    return found
 
 
 def _verdict(share: str, epoch: int, part: _Parts, emission: TraceEmission) -> Verdict | None:

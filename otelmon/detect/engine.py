@@ -11,8 +11,9 @@ import msgspec
 
 from otelmon.checks.lib.effects import effect_entry
 from otelmon.checks.view import View
-from otelmon.rules.evaluate import evaluate, evaluate_effects
+from otelmon.rules.evaluate import Trouble, evaluate, evaluate_effects
 from otelmon.rules.model import RuleSet
+from otelmon.rules.suppress import Suppressed
 from otelmon.vocabulary.catalogue import Catalogue
 from otelmon.vocabulary.config import Suppression
 from otelmon.vocabulary.event import Timeline
@@ -33,7 +34,8 @@ class Laws(msgspec.Struct, frozen=True):
 
 class Judgement(msgspec.Struct, frozen=True):
     """The whole answer for one conversation. `call_effects` is {call key: (effect, repeat)},
-    `not_evaluable` {run id: {rule id: reason}}, `check_errors` {rule id: times it raised}."""
+    `not_evaluable` {run id: {rule id: reason}}, `check_errors` {rule id: times it raised}, `raised` what
+    and where, `undecided` {rule id: conditions that could not be decided}, `suppressed` what is accepted."""
 
     timeline: Timeline
     findings: tuple[Finding, ...]
@@ -41,6 +43,9 @@ class Judgement(msgspec.Struct, frozen=True):
     call_effects: dict[str, tuple[str, str]]
     not_evaluable: dict[str, dict[str, str]]
     check_errors: dict[str, int]
+    raised: dict[str, str] = {}
+    undecided: dict[str, int] = {}
+    suppressed: tuple[Suppressed, ...] = ()
 
 
 def judge(timeline: Timeline, laws: Laws) -> Judgement:
@@ -58,13 +63,14 @@ def judge(timeline: Timeline, laws: Laws) -> Judgement:
         call_effects={key: (found.effect, found.repeat) for key, found in effects.items()},
         not_evaluable=evaluation.not_evaluable,
         check_errors=evaluation.errors,
+        raised=evaluation.raised,
+        undecided=evaluation.undecided,
+        suppressed=tuple(evaluation.suppressed),
     )
 
 
-def judge_effects(
-    entries: Sequence[EffectEntry], laws: Laws, errors: dict[str, int] | None = None
-) -> tuple[Finding, ...]:
-    """Run the ledger's rules over the history of one effect key, in any order given. `errors`, when
-    given, is filled with {rule id: times its check raised}."""
+def judge_effects(entries: Sequence[EffectEntry], laws: Laws, trouble: Trouble | None = None) -> tuple[Finding, ...]:
+    """Run the ledger's rules over the history of one effect key, in any order given. `trouble`, when
+    given, is filled with what went wrong and what is accepted."""
     ordered = sorted(entries, key=lambda entry: (entry.start_time_unix_nano, entry.anchor))
-    return tuple(evaluate_effects(laws.rules, ordered, laws.suppress, errors))
+    return tuple(evaluate_effects(laws.rules, ordered, laws.suppress, trouble))

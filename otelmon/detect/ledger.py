@@ -11,6 +11,8 @@ from collections.abc import Sequence
 
 from otelmon.detect.emission import digest
 from otelmon.detect.engine import Laws, judge_effects
+from otelmon.detect.heard import Heard
+from otelmon.rules.evaluate import Trouble
 from otelmon.vocabulary.config import DetectConfig
 from otelmon.vocabulary.finding import Finding
 from otelmon.vocabulary.messages import EffectBatch, EffectEntry, Verdict
@@ -30,7 +32,9 @@ class LedgerTable:
         self._to_say: set[tuple[int, str]] = set()  # whether or not it looks changed
         self._restored: set[tuple[int, str]] = set()
         self._gone: dict[tuple[int, str, str], int] = {}  # withdrawn, and when: the topic still holds it
+        self._accepted: dict[tuple[int, str], frozenset[str]] = {}  # suppressed findings that were counted
         self._newest = 0
+        self.heard = Heard()
         self.counters: Counter[tuple[str, ...]] = Counter()
 
     def restore(self, batch: EffectBatch, partition: int) -> None:
@@ -67,7 +71,7 @@ class LedgerTable:
         verdicts = []
         for where in self._dirty:
             entries = self._entries(where)
-            findings = self._judge(entries)
+            findings = self._judge(where, entries)
             said = digest(findings)
             if where in self._to_say or self._said.get(where, digest(())) != said:
                 self._said[where] = said
@@ -77,11 +81,20 @@ class LedgerTable:
         self._to_say.clear()
         return verdicts
 
-    def _judge(self, entries: Sequence[EffectEntry]) -> tuple[Finding, ...]:
-        errors: dict[str, int] = {}
-        findings = judge_effects(entries, self.laws, errors) if len(entries) > 1 else ()
-        for rule_id, times in errors.items():
+    def _judge(self, where: tuple[int, str], entries: Sequence[EffectEntry]) -> tuple[Finding, ...]:
+        trouble = Trouble()
+        findings = judge_effects(entries, self.laws, trouble) if len(entries) > 1 else ()
+        for rule_id, times in trouble.errors.items():
             self.counters["check_errors", rule_id] += times
+        for rule_id, times in trouble.undecided.items():
+            self.counters["conditions_undecided", rule_id] += times
+        self.heard.hear(trouble.raised, trouble.suppressed)
+        counted = self._accepted.get(where, frozenset())
+        for one in trouble.suppressed:
+            if one.finding.finding_id not in counted:
+                self.counters["findings_suppressed", one.finding.rule_id] += 1
+        if trouble.suppressed:
+            self._accepted[where] = counted | {one.finding.finding_id for one in trouble.suppressed}
         return findings
 
     def _entries(self, where: tuple[int, str]) -> list[EffectEntry]:
@@ -101,6 +114,7 @@ class LedgerTable:
             if not history:
                 del self._held[partition, key]
                 self._said.pop((partition, key), None)
+                self._accepted.pop((partition, key), None)
                 self._restored.discard((partition, key))
         self.counters["effects_forgotten",] += len(dropped)
         for gone in [gone for gone, at in self._gone.items() if at < limit]:
@@ -113,6 +127,7 @@ class LedgerTable:
         for where in [where for where in self._held if where[0] == partition]:
             del self._held[where]
             self._said.pop(where, None)
+            self._accepted.pop(where, None)
             self._dirty.pop(where, None)
             self._restored.discard(where)
             self._to_say.discard(where)

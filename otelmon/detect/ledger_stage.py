@@ -9,6 +9,7 @@ import msgspec
 
 from otelmon.bus.protocol import Bus, Outgoing
 from otelmon.detect.engine import Laws
+from otelmon.detect.heard import Heard
 from otelmon.detect.ledger import LedgerTable
 from otelmon.vocabulary.config import Config
 from otelmon.vocabulary.messages import DEAD, LEDGER, RECORDS, EffectBatch, decode_effects, encode
@@ -36,6 +37,10 @@ class LedgerStage:
 
     def stats(self) -> dict[str, int]:
         return {**self._table.stats(), "lag": sum(self._consumer.lag().values())}
+
+    def heard(self) -> Heard:
+        """What rules said beside their findings."""
+        return self._table.heard
 
     def change_laws(self, laws: Laws) -> None:
         """Judge by other laws from the next judgement on."""

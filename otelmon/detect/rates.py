@@ -26,8 +26,8 @@ class Rates:
     def count_closed(
         self, judgement: Judgement, ended: Mapping[str, EndReason], catalogue: Collection[str] = ()
     ) -> None:
-        """Add the runs that just closed, their calls by tool, effect and outcome, and what could not
-        be evaluated. `catalogue` names the operator's tools."""
+        """Add the runs that just closed, their calls by tool, effect and outcome, what could not be
+        evaluated, and what was found and is accepted. `catalogue` names the operator's tools."""
         if not ended:
             return
         runs = {run.run_id: run for run in judgement.timeline.runs}
@@ -37,6 +37,9 @@ class Rates:
             self._add("runs", RUNS, agent)
             for rule_id, why in judgement.not_evaluable.get(run_id, {}).items():
                 self._add("not_evaluable", NOT_EVALUABLE, rule_id, why, agent)
+        for one in judgement.suppressed:
+            if one.finding.run_id in ended:
+                self._counters["findings_suppressed", one.finding.rule_id] += 1
         self._learn(judgement)
         for event in judgement.timeline.events:
             if isinstance(event, ToolCall) and event.run_id in ended:

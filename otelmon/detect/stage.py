@@ -12,6 +12,7 @@ from otelmon.detect.clock import PartitionClock
 from otelmon.detect.conversations import ConversationTable
 from otelmon.detect.emission import Output
 from otelmon.detect.engine import Laws
+from otelmon.detect.heard import Heard
 from otelmon.detect.ledger_stage import ledger_key
 from otelmon.detect.snapshot import Snapshot, decode_snapshot, encode_snapshot
 from otelmon.vocabulary.config import Config
@@ -59,6 +60,10 @@ class DetectStage:
 
     def stats(self) -> dict[str, int]:
         return {**self._table.stats(), "lag": sum(self._consumer.lag().values())}
+
+    def heard(self) -> Heard:
+        """What rules said beside their findings."""
+        return self._table.heard
 
     def change_laws(self, laws: Laws) -> None:
         """Judge by other laws from the next judgement on."""

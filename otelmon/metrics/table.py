@@ -59,6 +59,8 @@ METRICS: tuple[Metric, ...] = (
     Metric("tool_calls", "counter", "Tool calls of runs that ended.", ("tool", "effect", "outcome", "agent"), "detect"),
     Metric("not_evaluable", "counter", "Runs in which a rule could not be decided, by why.", ("rule", "reason", "agent"), "detect"),
     Metric("check_errors", "counter", "Times a check raised; a bug of the check.", ("rule",), "detect"),
+    Metric("conditions_undecided", "counter", "Times a condition of a rule or policy could not be decided for a call, and counted as false.", ("rule",), "detect"),
+    Metric("findings_suppressed", "counter", "Findings of runs that ended which the configuration accepts for a while.", ("rule",), "detect"),
     Metric("effect_keys", "gauge", "Effects the ledger remembers.", (), "detect"),
     Metric("effects_forgotten", "counter", "Effects older than the ledger remembers.", (), "detect"),
     # store

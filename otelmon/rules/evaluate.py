@@ -14,6 +14,7 @@ from typing import Any
 
 import msgspec
 
+from otelmon.checks.lib.expressions import undecided_here
 from otelmon.checks.registry import On, run_check
 from otelmon.checks.view import View
 from otelmon.rules.model import Rule, RuleSet
@@ -30,13 +31,24 @@ TOOL_ANCHOR = "tool:"
 class Evaluation(msgspec.Struct, frozen=True):
     """What was found in one conversation. `not_evaluable` is {run id: {rule id: reason}}, `errors`
     {rule id: times its check raised}, `raised` {rule id: what it raised first, and where}, `suppressed`
-    what the operator accepted, with the reasons."""
+    what the operator accepted, with the reasons, `undecided` {rule id: conditions of it that could not be
+    decided}."""
 
     findings: list[Finding]
     not_evaluable: dict[str, dict[str, str]]
     errors: dict[str, int]
     suppressed: list[Suppressed] = []
     raised: dict[str, str] = {}
+    undecided: dict[str, int] = {}
+
+
+class Trouble(msgspec.Struct):
+    """What rules met beside findings, to be filled; the fields are those of Evaluation."""
+
+    errors: dict[str, int] = {}
+    raised: dict[str, str] = {}
+    undecided: dict[str, int] = {}
+    suppressed: list[Suppressed] = []
 
 
 class _Hit(msgspec.Struct, frozen=True):
@@ -61,8 +73,7 @@ def evaluate(
     """
     over = {run.run_id for run in view.runs if run.closed} if closed_runs is None else closed_runs
     not_evaluable: dict[str, dict[str, str]] = {}
-    errors: dict[str, int] = {}
-    raised: dict[str, str] = {}
+    trouble = Trouble()
     hits: list[_Hit] = []
     for rule in _sequence(rules):
         for kind, function in rule.check.functions.items():
@@ -75,31 +86,31 @@ def evaluate(
                     continue
                 subject = view.run_of(event) if kind == "run" else event
                 ask = partial(run_check, function, subject, view, rule.params)
-                hits.extend(_ask(rule, ask, _Conversation(view, event), errors, raised))
+                hits.extend(_ask(rule, ask, _Conversation(view, event), trouble))
     hits.sort(key=lambda hit: (hit.finding.event_time_unix_nano, hit.evidence.anchor, hit.rule.id))
     kept, suppressed = split(_unique(_preferred(hits)), suppress)
-    return Evaluation(kept, not_evaluable, errors, suppressed, raised)
+    return Evaluation(kept, not_evaluable, trouble.errors, suppressed, trouble.raised, trouble.undecided)
 
 
 def evaluate_effects(
     rules: RuleSet | Sequence[Rule],
     entries: Sequence[EffectEntry],
     suppress: Sequence[Suppression] = (),
-    errors: dict[str, int] | None = None,
-    raised: dict[str, str] | None = None,
+    trouble: Trouble | None = None,
 ) -> list[Finding]:
     """The ledger's rules over the history of one effect key, sorted by (start time, anchor).
-    `errors` and `raised`, when given, are filled as those of Evaluation."""
-    counted: dict[str, int] = {} if errors is None else errors
-    said: dict[str, str] = {} if raised is None else raised
+    `trouble`, when given, is filled."""
+    met = Trouble() if trouble is None else trouble
     hits: list[_Hit] = []
     history = tuple(entries)
     for rule in _sequence(rules):
         function = rule.check.functions.get("effect")
         if function is not None:
             ask = partial(run_check, function, history, rule.params)
-            hits.extend(_ask(rule, ask, _History(history), counted, said))
-    return split(_unique(_preferred(hits)), suppress)[0]
+            hits.extend(_ask(rule, ask, _History(history), met))
+    kept, suppressed = split(_unique(_preferred(hits)), suppress)
+    met.suppressed.extend(suppressed)
+    return kept
 
 
 def _sequence(rules: RuleSet | Sequence[Rule]) -> Iterable[Rule]:
@@ -129,19 +140,23 @@ def _ask(
     rule: Rule,
     ask: Callable[[], list[Evidence]],
     place: _Conversation | _History,
-    errors: dict[str, int],
-    raised: dict[str, str],
+    trouble: Trouble,
 ) -> list[_Hit]:
-    """The check's evidence as hits. Whatever it raises is counted for the rule and goes no further."""
+    """The check's evidence as hits. Whatever it raises is counted for the rule and goes no further; so are
+    conditions that it could not decide."""
+    before = undecided_here()
     try:
         return [_Hit(rule, evidence, place.finding(rule, evidence)) for evidence in ask()]
-    except Exception as error:  # noqa: BLE001 - a check may be a plug-in; the stream goes on
-        errors[rule.id] = errors.get(rule.id, 0) + 1
-        raised.setdefault(rule.id, _said(error))
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - a check may be a plug-in; the stream goes on
+        trouble.errors[rule.id] = trouble.errors.get(rule.id, 0) + 1
+        trouble.raised.setdefault(rule.id, _said(error))
         return []
+    finally:
+        if undecided_here() > before:
+            trouble.undecided[rule.id] = trouble.undecided.get(rule.id, 0) + undecided_here() - before
 
 
-def _said(error: Exception) -> str:
+def _said(error: BaseException) -> str:
     """What was raised, and the last place in code it came through."""
     frames = traceback.extract_tb(error.__traceback__)
     where = f" at {Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else ""

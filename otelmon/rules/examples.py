@@ -9,7 +9,7 @@ import msgspec
 
 from otelmon.checks.lib.effects import effect_entry
 from otelmon.rules.catalogue import catalogue_of
-from otelmon.rules.evaluate import Evaluation, evaluate, evaluate_effects
+from otelmon.rules.evaluate import Evaluation, Trouble, evaluate, evaluate_effects
 from otelmon.rules.loader import with_params
 from otelmon.rules.model import Rule
 from otelmon.rules.notation import TestCase
@@ -52,17 +52,17 @@ def run_rule_test(rule: Rule, case: TestCase) -> TestResult:
 def _run(rule: Rule, case: TestCase) -> tuple[Verdict, str]:
     subject = with_params(rule, case.params) if case.params else rule
     scene = build(case, catalogue_of(case.catalogue) if case.catalogue is not None else None)
-    raised: dict[str, str] = {}
+    trouble = Trouble()
     found: list[Finding] = []
     reasons: set[str] = set()
     for view in scene.views:
         evaluation = evaluate([subject], view)
-        raised |= evaluation.raised
+        trouble.raised |= evaluation.raised
         found.extend(evaluation.findings)
         reasons |= _reasons(evaluation)
-    found.extend(_effects_of(subject, scene, raised))
-    if raised:
-        return "ERROR", f"the check raised {raised[subject.id]}"
+    found.extend(_effects_of(subject, scene, trouble))
+    if trouble.raised:
+        return "ERROR", f"the check raised {trouble.raised[subject.id]}"
     return _compare(case, _located(found, scene), reasons)
 
 
@@ -86,7 +86,7 @@ def _reasons(evaluation: Evaluation) -> set[str]:
     return {reason for by_rule in evaluation.not_evaluable.values() for reason in by_rule.values()}
 
 
-def _effects_of(rule: Rule, scene: Scene, raised: dict[str, str]) -> Iterator[Finding]:
+def _effects_of(rule: Rule, scene: Scene, trouble: Trouble) -> Iterator[Finding]:
     """What a ledger rule finds, as the ledger would: all conversations together, one history a key."""
     if "effect" not in rule.check.functions:
         return
@@ -98,7 +98,7 @@ def _effects_of(rule: Rule, scene: Scene, raised: dict[str, str]) -> Iterator[Fi
                 histories.setdefault(entry.effect_key, []).append(entry)
     for history in histories.values():
         ordered = sorted(history, key=lambda e: (e.start_time_unix_nano, e.anchor))
-        yield from evaluate_effects([rule], ordered, raised=raised)
+        yield from evaluate_effects([rule], ordered, trouble=trouble)
 
 
 def _located(findings: Sequence[Finding], scene: Scene) -> dict[int, Severity]:

@@ -17,7 +17,12 @@ class Suppressed(msgspec.Struct, frozen=True):
     """A finding that is not reported, and why."""
 
     finding: Finding
-    reason: str
+    by: Suppression
+
+    @property
+    def reason(self) -> str:
+        """Why the operator accepts it."""
+        return self.by.reason
 
 
 def split(findings: Iterable[Finding], suppress: Sequence[Suppression]) -> tuple[list[Finding], list[Suppressed]]:
@@ -28,11 +33,11 @@ def split(findings: Iterable[Finding], suppress: Sequence[Suppression]) -> tuple
     kept: list[Finding] = []
     gone: list[Suppressed] = []
     for finding in findings:
-        reason = next((s.reason for s in suppress if covers(s, finding)), None)
-        if reason is None:
+        by = next((s for s in suppress if covers(s, finding)), None)
+        if by is None:
             kept.append(finding)
         else:
-            gone.append(Suppressed(finding, reason))
+            gone.append(Suppressed(finding, by))
     return kept, gone
 
 
@@ -44,3 +49,8 @@ def covers(suppression: Suppression, finding: Finding) -> bool:
         return False
     happened = datetime.fromtimestamp(finding.event_time_unix_nano // 1_000_000_000, UTC).date()
     return happened <= date.fromisoformat(suppression.expires)
+
+
+def name_of(suppression: Suppression) -> str:
+    """What tells one suppression from another."""
+    return msgspec.json.encode(suppression, order="sorted").decode()

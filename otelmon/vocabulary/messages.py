@@ -113,7 +113,8 @@ class TraceRecord(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", t
     """Rows of one trace, or of a conversation's share of a split one ("<trace id>/<hash>"). `runs` and the keys of `calls` are complete for the trace: rows stored
     earlier that are not named are removed. `calls` and `effects` hold only rows that changed since
     the last record; `messages` is complete for the trace, or empty when none of them changed;
-    `not_evaluable` is complete: {run id: {rule id: reason}}."""
+    `not_evaluable` is complete: {run id: {rule id: reason}}; so is `suppressed`: {run id: {rule id: findings that
+    the operator accepts}}."""
 
     trace_id: str
     epoch: int
@@ -125,6 +126,7 @@ class TraceRecord(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", t
     messages: tuple[Event, ...] = ()
     definitions: tuple[ToolDefinition, ...] = ()
     not_evaluable: dict[str, dict[str, str]] = {}
+    suppressed: dict[str, dict[str, int]] = {}
 
 
 class Account(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag="account"):

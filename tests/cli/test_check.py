@@ -53,7 +53,9 @@ def test_findings_below_the_bar_end_with_zero(otelmon: Otelmon, wrong: Path, tmp
 def test_json_is_the_contract(otelmon: Otelmon, wrong: Path) -> None:
     done = otelmon("check", wrong, "--format", "json")
     document = json.loads(done.stdout, parse_constant=no_constants)
-    assert set(document) == {"version", "runs", "spans", "tool_calls", "findings", "not_evaluable"}
+    assert set(document) == {
+        "version", "runs", "spans", "tool_calls", "findings", "not_evaluable", "suppressed", "undecided", "check_errors",
+    }  # fmt: skip
     assert (document["version"], document["runs"], document["tool_calls"]) == (1, 2, 3)
     [finding] = document["findings"]
     assert set(finding) == FIELDS

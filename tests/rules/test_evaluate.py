@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from otelmon.checks.view import View
-from otelmon.rules.evaluate import evaluate, evaluate_effects
+from otelmon.rules.evaluate import Trouble, evaluate, evaluate_effects
 from otelmon.rules.model import Need, RuleSet
 from otelmon.vocabulary.config import Suppression
 from otelmon.vocabulary.event import AssistantMessage, Run, ToolCall, ToolDefinition
@@ -349,11 +349,12 @@ def test_effect_evaluation_counts_errors_and_leaves_other_checks_alone() -> None
     def breaks(entries: Sequence[EffectEntry], params: Any) -> Iterator[Evidence]:
         yield Evidence(summary="", anchor="of nothing")
 
-    errors: dict[str, int] = {}
+    trouble = Trouble()
     rules = [rule(breaks, "breaks", on="effect"), rule(every_call, "call"), rule(later, "works", on="effect")]
-    found = evaluate_effects(rules, [entry(), entry(anchor="u:2")], errors=errors)
+    found = evaluate_effects(rules, [entry(), entry(anchor="u:2")], trouble=trouble)
     assert [f.rule_id for f in found] == ["works"]
-    assert errors == {"breaks": 1}
+    assert trouble.errors == {"breaks": 1}
+    assert "LookupError" in trouble.raised["breaks"] or "KeyError" in trouble.raised["breaks"]
     assert [f.rule_id for f in evaluate_effects(rules, [entry(), entry(anchor="u:2")])] == ["works"]
 
 
@@ -364,4 +365,6 @@ def test_a_ledger_check_is_not_asked_about_conversations() -> None:
 
 def test_effect_findings_can_be_suppressed() -> None:
     accepted = Suppression(rule="*", reason="known", expires="2027-01-01")
-    assert evaluate_effects([rule(later, on="effect")], [entry(), entry(anchor="u:2")], [accepted]) == []
+    trouble = Trouble()
+    assert evaluate_effects([rule(later, on="effect")], [entry(), entry(anchor="u:2")], [accepted], trouble) == []
+    assert [one.by for one in trouble.suppressed] == [accepted]

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from otelmon.checks.lib.effects import effect_entry
 from otelmon.checks.view import View
 from otelmon.rules.catalogue import catalogue_of
-from otelmon.rules.evaluate import evaluate, evaluate_effects
+from otelmon.rules.evaluate import Trouble, evaluate, evaluate_effects
 from otelmon.rules.loader import load_rules, with_params
 from otelmon.rules.scene import Scene, build
 from otelmon.vocabulary.event import Outcome
@@ -210,12 +210,12 @@ def test_checks_never_raise_and_say_the_same_twice(case: Any, catalogue: Any) ->
         assert evaluate(RULES, view) == first
         assert msgspec.msgpack.encode(view.timeline) == before
         hold(first.findings, {span for e in view.events for span in (e.span_id, *getattr(e, "span_ids", ()))})
-    errors: dict[str, int] = {}
+    trouble = Trouble()
     for history in histories(scene):
-        found = evaluate_effects(RULES, history, errors=errors)
+        found = evaluate_effects(RULES, history, trouble=trouble)
         assert evaluate_effects(RULES, history) == found
         hold(found, {e.span_id for e in history})
-    assert errors == {}
+    assert trouble == Trouble()
 
 
 @settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])

@@ -13,7 +13,14 @@ from typing import Any
 
 import cel
 
-from otelmon.checks.lib.expressions import ExpressionError, context_of, expression_mistakes, loops_in, widest
+from otelmon.checks.lib.expressions import (
+    ExpressionError,
+    context_of,
+    expression_mistakes,
+    loops_in,
+    not_decided,
+    widest,
+)
 
 MAX_LOOPS = 4
 _WIDEST = (10_000, 10_000, 500, 100, 40)  # by the number of loops: they may stand in each other
@@ -36,12 +43,12 @@ class Condition:
         """What the expression gives for these values; None when it can not be decided."""
         used = {name: values[name] for name in self.names if name in values}
         if self._most < _WIDEST[0] and widest(used) > self._most:
-            self.failures["too_large"] += 1
+            not_decided(self.failures, "too_large")
             return None
         try:
             return self._program.execute(context_of(used))
         except Exception as error:  # noqa: BLE001 - the library raises many kinds; each one means "can not be decided"
-            self.failures[type(error).__name__] += 1
+            not_decided(self.failures, type(error).__name__)
             return None
 
 

@@ -7,6 +7,7 @@ it runs (an argument that is not there, text compared with a number) makes it fa
 from __future__ import annotations
 
 import re
+import threading
 from collections import Counter
 from collections.abc import Callable, Mapping, Set
 from difflib import get_close_matches
@@ -83,6 +84,26 @@ def context_of(values: Mapping[str, Any]) -> cel.Context:
     return context
 
 
+class _Tally(threading.local):
+    """How many conditions this thread could not decide so far: who asks a rule sees what it cost."""
+
+    undecided = 0
+
+
+_TALLY = _Tally()
+
+
+def not_decided(failures: Counter[str], kind: str) -> None:
+    """Count a condition that could not be decided, and why."""
+    failures[kind] += 1
+    _TALLY.undecided += 1
+
+
+def undecided_here() -> int:
+    """Conditions that this thread could not decide so far."""
+    return _TALLY.undecided
+
+
 class ExpressionError(ValueError):
     """An expression that can not be used; `mistakes` are pairs of what is wrong and what to do."""
 
@@ -101,12 +122,12 @@ class _Condition:
 
     def __call__(self, call: ToolCall, view: View) -> bool:
         if self._nests and widest(call.arguments) > MAX_LOOPED:
-            self.failures["too_large"] += 1
+            not_decided(self.failures, "too_large")
             return False
         try:
             return self._program.execute(context_of({"call": call_fields(call, view)})) is True
         except Exception as error:  # noqa: BLE001 - the library raises many kinds; each one means "can not be decided"
-            self.failures[type(error).__name__] += 1
+            not_decided(self.failures, type(error).__name__)
             return False
 
 
