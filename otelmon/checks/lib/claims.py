@@ -15,7 +15,11 @@ MAX_MESSAGE = 24_000  # characters of a message that are read
 MAX_SENTENCE = 600
 MAX_CLAIMS = 40  # of one message
 
-_BREAK = re.compile(r"(?<=[.!?…])\s+(?=\S)|\n+|;\s+")
+# "vom 2. April" is one sentence.
+_BREAK = re.compile(
+    r"(?:(?<=[!?…])|(?<=\D\.)|(?<=\d\.)(?!\s+(?:januar|februar|marz|april|mai|juni|juli|august|(?:sept|okto|novem|dezem)(?:em)?ber)\b))"
+    r"\s+(?=\S)|\n+|;\s+"
+)
 _MARKUP = re.compile(
     r"[*`>|~]+|(?<!\w)[_#]+(?!\w)|(?<!\w)_+|_+(?!\w)|^\s*(?:[-•–—+]|\d{1,2}[.)])\s+|[^\w\s.,:;!?'\"’“”()@/%$€£#&+\-<>=]"
 )

@@ -1,0 +1,97 @@
+"""A message calculates, and its own numbers or the evidence give another result."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import msgspec
+
+from otelmon.checks.lib.equations import wrong_equations
+from otelmon.checks.lib.instants import Instant
+from otelmon.checks.lib.timespans import Span, contradicted, exact_times, now_at, spans_claimed
+from otelmon.checks.registry import check
+from otelmon.checks.view import View
+from otelmon.vocabulary.event import AssistantMessage, Run, ToolCall
+from otelmon.vocabulary.finding import Evidence
+
+MAX_CALLS = 200  # calls after a message that are looked at
+
+
+class Params(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """`times`: look at claims about spans of time ("within the last 24 hours"); `sums`: at calculations that
+    are written out ("2 x $40 = $90")."""
+
+    times: bool = True
+    sums: bool = True
+
+
+class _Wrong(msgspec.Struct, frozen=True):
+    """A wrong result: what was said, and why it is wrong."""
+
+    said: str
+    why: str
+
+
+@check(on="run")
+def wrong_arithmetic(run: Run, view: View, params: Params) -> Iterator[Evidence]:
+    """The agent reckons with times or amounts, in words that anybody can check, and gets it wrong.
+
+    Why it matters: what follows rests on it. A period that is over is taken to be open, a total is charged
+    that is none.
+    """
+    for message in view.run_events(run.run_id):
+        if not isinstance(message, AssistantMessage) or not message.text:
+            continue
+        wrong = [*(_times(message, view) if params.times else ()), *(_sums(message) if params.sums else ())]
+        if wrong:
+            acted = _acted_on(message, view)
+            yield _evidence(message, wrong, acted)
+
+
+def _times(message: AssistantMessage, view: View) -> list[_Wrong]:
+    spans = spans_claimed(message.text)
+    if not spans:
+        return []
+    now, known = now_at(message, view), list(exact_times(view.before(message)))
+    found = ((span, contradicted(span, now, known)) for span in spans)
+    return [_Wrong(span.sentence, _why(span, times)) for span, times in found if times]
+
+
+def _why(span: Span, times: Sequence[Instant]) -> str:
+    one, other = sorted(times, key=lambda item: item.first)
+    hours = span.length.total_seconds() / 3600
+    relation = "more" if span.kind == "within" else "less"
+    return f"from {_said(one)} to {_said(other)} it is {relation} than {hours:g} hours"
+
+
+def _said(item: Instant) -> str:
+    return item.first.isoformat(" ") if item.exact else item.first.date().isoformat()
+
+
+def _sums(message: AssistantMessage) -> list[_Wrong]:
+    return [_Wrong(e.written, f"the result is {e.result}") for e in wrong_equations(message.text)]
+
+
+def _acted_on(message: AssistantMessage, view: View) -> ToolCall | None:
+    """The next write of the conversation that landed after the message."""
+    after = bisect_right(view.calls, message.position, key=lambda call: call.position)
+    later = view.calls[after : after + MAX_CALLS]
+    return next((call for call in later if call.outcome == "succeeded" and view.writes(call)), None)
+
+
+def _evidence(message: AssistantMessage, wrong: Sequence[_Wrong], acted: ToolCall | None) -> Evidence:
+    first = wrong[0]
+    details: dict[str, Any] = {"wrong": [msgspec.to_builtins(item) for item in wrong[:10]]}
+    if acted:
+        details["other"] = acted.key
+    return Evidence(
+        summary=f"the message says {first.said[:140]!r}, but {first.why}"
+        + (f"; {acted.tool_name} was called after it" if acted else ""),
+        anchor=message.span_id,
+        key="arithmetic",
+        span_ids=(message.span_id, *((acted.span_id,) if acted else ())),
+        severity="high" if acted else "medium",
+        details=details,
+    )

@@ -1,0 +1,74 @@
+"""Claims about spans of time, in three languages."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from otelmon.checks.lib.instants import instants_in
+from otelmon.checks.lib.timespans import contradicted, spans_claimed
+
+NOW = instants_in("2024-05-15 15:00:00")[0]
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "hours"),
+    [
+        ("It was made within the last 24 hours.", "within", 24),
+        ("It falls within the 24-hour window.", "within", 24),
+        ("It was ordered less than 3 days ago.", "within", 72),
+        ("It was not made within the last 24 hours.", "beyond", 24),
+        ("It was made more than 2 weeks ago.", "beyond", 336),
+        ("Se hizo en las últimas 24 horas.", "within", 24),
+        ("Se hizo hace más de 30 días.", "beyond", 720),
+        ("Sie wurde innerhalb der letzten 14 Tage bestellt.", "within", 336),
+        ("Sie wurde vor mehr als 24 Stunden gebucht.", "beyond", 24),
+    ],
+)
+def test_what_is_claimed(text: str, kind: str, hours: int) -> None:
+    (span,) = spans_claimed(text)
+    assert (span.kind, span.length) == (kind, timedelta(hours=hours))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Was it made within the last 24 hours?",
+        "You can cancel if it was made within the last 24 hours.",
+        "The refund will be paid within 7 days.",
+        "It is eligible when:\n- it was made within the last 24 hours",
+        "Made within the last 24 hours: no, on May 1.",
+        "Wenn sie innerhalb der letzten 14 Tage bestellt wurde, geht es.",
+        "Se puede si se hizo en las últimas 24 horas.",
+    ],
+)
+def test_rules_questions_and_plans_claim_nothing(text: str) -> None:
+    assert spans_claimed(text) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "wrong"),
+    [
+        ("Made on 2024-05-14 09:00, within the last 24 hours.", True),
+        ("Made on 2024-05-14 16:00, within the last 24 hours.", False),
+        ("Made on May 14, within the last 24 hours.", False),  # in the evening, perhaps
+        ("Made on May 12, within the last 24 hours.", True),
+        ("Made on May 12 for May 16, within the last 24 hours.", False),  # the other day may be meant
+        ("Made on May 15, 2024, at 16:00, less than 24 hours ago.", False),
+        ("I see May 1. It was made within the last 24 hours.", True),
+        ("Made within the last 24 hours.", False),  # nothing says when
+        ("Made on 2024-05-14 16:00, more than 24 hours ago.", True),
+        ("Made on 2024-05-14, more than 24 hours ago.", False),
+    ],
+)
+def test_only_what_no_reading_makes_true_is_wrong(text: str, wrong: bool) -> None:
+    (span,) = spans_claimed(text)
+    assert bool(contradicted(span, NOW, [])) is wrong
+
+
+def test_the_evidence_makes_a_bare_day_exact() -> None:
+    (span,) = spans_claimed("Made on May 14, within the last 24 hours.")
+    morning, evening = instants_in("2024-05-14 09:00 2024-05-14 20:00")
+    assert contradicted(span, NOW, [morning])
+    assert not contradicted(span, NOW, [morning, evening])
