@@ -86,7 +86,7 @@ def _scalar(text: str) -> Any:
         return plain[1:-1]
     if plain in ("true", "false"):
         return plain == "true"
-    return None if plain in ("null", "~") else plain
+    return None if plain in ("null", "~", "[]", "{}", "") else plain
 
 
 def lists_of(data: Any) -> Iterator[list[Record]]:

@@ -1,0 +1,151 @@
+"""A write on one of several records that the user's words fit equally, without asking which."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from otelmon.checks.lib.choice import (
+    Choice,
+    Target,
+    choices,
+    description,
+    is_undecided,
+    known_to_user,
+    listed,
+    looked_at_since,
+    policy_says,
+    requests,
+    says,
+    targets,
+    written_too,
+)
+from otelmon.checks.lib.pairs import call_facts
+from otelmon.checks.lib.provenance_roles import leaves
+from otelmon.checks.lib.repeats import spans
+from otelmon.checks.lib.sameness import plain_name
+from otelmon.checks.lib.values import compact, fold
+from otelmon.checks.lib.verbs import name_words
+from otelmon.checks.registry import NoParams, check
+from otelmon.checks.view import View
+from otelmon.vocabulary.event import ToolCall
+from otelmon.vocabulary.finding import Evidence
+
+_DEFINITE = (
+    r"(?:the|my|our|his|her|their|your|this|that|el|la|mi|su|tu|der|die|das|den|mein|meine|meinen|meiner|unser\w*)"
+)
+_STATES = frozenset(
+    ("status", "state", "stage", "active", "open", "closed", "type", "kind", "estado", "tipo", "zustand", "typ")
+)
+
+
+@check(on="call")
+def ambiguous_selection(call: ToolCall, view: View, params: NoParams) -> Iterator[Evidence]:  # noqa: ARG001
+    """A look-up gave several records that fit what the user said, and the agent took one without asking.
+
+    Why it matters: the first hit is somebody else's record as often as not.
+    """
+    if not view.writes(call) or call.outcome in ("failed", "denied"):
+        return
+    for target in targets(call, view):
+        choice = next(choices(target.value, call, view), None)
+        if choice is None or choice.call.turn != call.turn or (not call.turn and choice.call.run_id != call.run_id):
+            continue
+        equal, sure = _equal_matches(choice, target, call, view)
+        if equal:
+            yield Evidence(
+                summary=f"{call.tool_name} took {target.path}={target.value!r}, one of {len(equal)} that "
+                f"{choice.call.tool_name} found for the same words, and nobody was asked",
+                anchor=call.key,
+                key=target.path,
+                span_ids=spans(call, choice.call),
+                severity=None if sure else "medium",
+                details={
+                    "argument": target.path,
+                    "value": target.value,
+                    "matches": equal,
+                    "this": call_facts(call),
+                    "other": call_facts(choice.call),
+                },
+            )
+            return
+
+
+def _equal_matches(choice: Choice, target: Target, call: ToolCall, view: View) -> tuple[list[str], bool]:
+    """The naming values of the records that fit as well as the one taken, empty when the choice was no guess; and
+    whether they bear one name, or the result says that it is undecided."""
+    said = requests(call, view)[:1]
+    place = choice.place(target.value)
+    if not said or place is None:
+        return [], False
+    text = fold(said[0].text)
+    if says("left", text) or says("all", text) or known_to_user(target.value, call, view) or policy_says(view):
+        return [], False
+    rivals = (
+        _undecided(choice, place, said[0].text) if is_undecided(choice) else _namesakes(choice, place, said[0].text)
+    )
+    sure = len(rivals) > 1
+    rivals = rivals if sure else _described(choice, place, said[0].text)
+    others = {compact(v) for n in rivals if n != place for _, v in choice.records[n].ids[:1]}
+    if (
+        not others
+        or _indefinite(choice, text)
+        or looked_at_since(choice, call, view)
+        or written_too(others, call, view)
+    ):
+        return [], False
+    return [choice.records[n].ids[0][1] for n in rivals], sure
+
+
+def _undecided(choice: Choice, place: int, text: str) -> list[int]:
+    """All of what the result hesitates between, unless the user's words fit the one taken best."""
+    fits = [len(_told_apart(choice, n, text)) for n in range(len(choice.records))]
+    return [] if fits[place] == max(fits) and fits.count(max(fits)) == 1 else list(range(len(fits)))
+
+
+def _namesakes(choice: Choice, place: int, text: str) -> list[int]:
+    """The records of which the name has the words that were looked for, and that nothing else tells apart."""
+    asked = {compact(str(v)) for _, _, v in leaves(choice.call.arguments)}
+    wanted = {w for w in description(text) if any(w in value for value in asked) and w.isalpha()}
+    named = [n for n, record in enumerate(choice.records) if wanted and wanted <= _name_words(record.fields)]
+    if place not in named or len(named) < 2:
+        return []
+    mine = _told_apart(choice, place, text)
+    return [n for n in named if _told_apart(choice, n, text) >= mine]
+
+
+def _described(choice: Choice, place: int, text: str) -> list[int]:
+    """The records that `my order` fits equally: of one kind and in one state."""
+    things = {w.removesuffix("s") for w in name_words(choice.call.tool_name) if len(w) > 3}
+    if not any(re.search(rf"\b{_DEFINITE}\s+(?:[\w-]+\s+){{0,2}}{re.escape(w)}\b(?!-)", fold(text)) for w in things):
+        return []
+    mine, state = _told_apart(choice, place, text), _state(choice, place)
+    fits = [
+        n for n in range(len(choice.records)) if _told_apart(choice, n, text) >= mine and _state(choice, n) == state
+    ]
+    better = any(_told_apart(choice, n, text) > mine for n in range(len(choice.records)))
+    return [] if better else fits
+
+
+def _state(choice: Choice, place: int) -> list[str]:
+    return sorted(str(v) for _, name, v in choice.records[place].fields if set(name_words(name)) & _STATES)
+
+
+def _name_words(fields: tuple[tuple[str, str, object], ...]) -> set[str]:
+    text = " ".join(str(v) for _, name, v in fields if plain_name(name) in listed("name_fields"))
+    return set(re.findall(r"[^\W_]+", fold(text)))
+
+
+def _told_apart(choice: Choice, place: int, text: str) -> frozenset[str]:
+    """What the user said that fits this record and not every one."""
+    common = frozenset.intersection(*choice.tokens)
+    return (description(text) & choice.tokens[place]) - common
+
+
+def _indefinite(choice: Choice, text: str) -> bool:
+    """`a hotel`, `some driver`: any of the kind will do."""
+    things = {w.removesuffix("s") for w in name_words(choice.call.tool_name) if len(w) > 3}
+    return any(
+        re.search(rf"\b(?:an?|some|any|un|una|ein|eine|einen)\s+(?:[\w-]+\s+){{0,2}}{re.escape(w)}", text)
+        for w in things
+    )
