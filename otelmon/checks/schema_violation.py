@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from otelmon.checks.lib.refusals import refused_arguments
 from otelmon.checks.lib.schema import NotEvaluableError, Violation, violations
 from otelmon.checks.registry import NoParams, check
 from otelmon.checks.view import View
@@ -16,11 +17,12 @@ from otelmon.vocabulary.finding import Evidence, Severity
 
 _EXTRAS = frozenset(("additionalProperties", "unevaluatedProperties"))
 _LOSSLESS_DEPTH = 3
+_MAX_TEXT = 4_000
 
 
 @check(on="call")
 def schema_violation(call: ToolCall, view: View, params: NoParams) -> Iterator[Evidence]:  # noqa: ARG001
-    """The arguments of a call fail the JSON Schema of its tool.
+    """The arguments of a call fail the JSON Schema of its tool, the published one or that of its server.
 
     Why it matters: a refused call costs a turn; one that a lenient server took may have done something
     else than was meant.
@@ -34,6 +36,7 @@ def schema_violation(call: ToolCall, view: View, params: NoParams) -> Iterator[E
         found = _judged(call, tool.input_schema)
     except NotEvaluableError:
         return
+    found = found or _refused(call)
     if not found:
         return
     shown = ", ".join(f"{v.path or 'arguments'}: {v.expected}" for v in found[:3])
@@ -64,6 +67,15 @@ def _judged(call: ToolCall, schema: dict[str, Any]) -> list[Violation]:
         # A parameter the server took is newer than the catalogue, not wrong.
         found = [v for v in found if v.keyword not in _EXTRAS]
     return found
+
+
+def _refused(call: ToolCall) -> list[Violation]:
+    """What the server's own validator says of arguments that the published schema allows."""
+    if call.outcome != "failed":
+        return []
+    words = {"missing": "is required", "unknown": "is not known", "wrong": "is of another form"}
+    named = refused_arguments(f"{call.error_message or ''}\n{(call.result_text or '')[:_MAX_TEXT]}", call.arguments)
+    return [Violation("", "server", f"{each.path} {words[each.kind]}, says the server") for each in named]
 
 
 def _recorders_fault(call: ToolCall) -> bool:
