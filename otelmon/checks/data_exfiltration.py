@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from otelmon.checks.lib.following import Act, following
+from otelmon.checks.lib.following import Act, following, past_known
 from otelmon.checks.registry import check
 from otelmon.checks.tool_poisoning import described
 from otelmon.checks.view import View
@@ -41,12 +41,11 @@ def _directed(call: ToolCall, acts: list[Act], view: View) -> Evidence:
         f"the result of {source.tool_name}" if source.where == "result" else f"the description of {source.tool_name}"
     )
     other = view.call_by_key.get(source.anchor)
-    gaps = view.run_of(call).gaps
     return Evidence(
         summary=f"{call.tool_name} {goes} {act.value[:80]!r}, which only {place} said, in text that directs the agent",
         anchor=call.key,
         key=act.path,
-        severity="medium" if gaps else "high",
+        severity="high" if past_known(view, call.run_id) else "medium",
         span_ids=(other.span_id,) if other else (),
         details={
             "other": source.anchor,

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from otelmon.checks.lib.directing import Direction
-from otelmon.checks.lib.following import Act, following
+from otelmon.checks.lib.following import Act, following, past_known
 from otelmon.checks.registry import check
 from otelmon.checks.view import View
 from otelmon.vocabulary.event import ToolCall, ToolDefinition
@@ -66,7 +66,7 @@ def _evidence(
     yield Evidence(
         summary=f"{said}: {_short(strongest.passage.quote)!r}",
         anchor=anchor,
-        severity=_severity(sinks, acts, strongest, view, run_id),
+        severity=_severity(sinks, view, run_id),
         span_ids=tuple(act.call.span_id for act in (sinks or acts)[:_SHOWN]),
         details={
             "quote": strongest.passage.quote,
@@ -78,10 +78,9 @@ def _evidence(
     )
 
 
-def _severity(sinks: Sequence[Act], acts: Sequence[Act], strongest: Direction, view: View, run_id: str) -> Severity:
+def _severity(sinks: Sequence[Act], view: View, run_id: str) -> Severity:
     """High when followed; where the past of the conversation is not known the user may have said it."""
-    gaps = next((run.gaps for run in view.runs if run.run_id == run_id), ())
-    if sinks and not gaps:
+    if sinks and past_known(view, run_id):
         gone = any(view.effect(a.call).effect in _IRREVERSIBLE and a.call.outcome != "failed" for a in sinks)
         return "critical" if gone else "high"
     return "medium"

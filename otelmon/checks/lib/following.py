@@ -67,6 +67,12 @@ def following(view: View) -> Following:
     return known
 
 
+def past_known(view: View, run_id: str) -> bool:
+    """Whether all that the user and the instructions said before could be seen: else they may have said it."""
+    gaps = next((run.gaps for run in view.runs if run.run_id == run_id), ())
+    return not set(gaps) - {"incomplete_run"} and any(True for _ in view.user_messages())
+
+
 class _Walk:
     """Reads a conversation in order. `told`: words that a directing text says, with the first such text;
     `clean`: words that another source had before."""
