@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from otelmon.checks.lib.lossless import lossless
 from otelmon.checks.lib.refusals import refused_arguments
 from otelmon.checks.lib.schema import NotEvaluableError, Violation, violations
 from otelmon.checks.registry import NoParams, check
@@ -16,7 +17,6 @@ from otelmon.vocabulary.event import ToolCall
 from otelmon.vocabulary.finding import Evidence, Severity
 
 _EXTRAS = frozenset(("additionalProperties", "unevaluatedProperties"))
-_LOSSLESS_DEPTH = 3
 _MAX_TEXT = 4_000
 
 
@@ -44,7 +44,7 @@ def schema_violation(call: ToolCall, view: View, params: NoParams) -> Iterator[E
         summary=f"{call.tool_name} was called with arguments that break its schema: {shown}",
         anchor=call.key,
         span_ids=(call.span_id,),
-        severity=_severity(call, found, view.effect(call).effect),
+        severity=_severity(call, found, view.effect(call).effect, tool.input_schema),
         details={
             "violations": [{"path": v.path, "keyword": v.keyword, "expected": v.expected} for v in found],
             "accepted": call.outcome == "succeeded",
@@ -61,7 +61,7 @@ def _judged(call: ToolCall, schema: dict[str, Any]) -> list[Violation]:
     found = violations(schema, arguments)
     if found and isinstance(arguments, str) and isinstance(_decoded(arguments), dict):
         return [_DOUBLE_ENCODED]
-    if found and _recorders_fault(call) and not violations(schema, _lossless(arguments, schema, 0)):
+    if found and _recorders_fault(call) and _equal(call, schema):
         return []
     if call.outcome == "succeeded":
         # A parameter the server took is newer than the catalogue, not wrong.
@@ -93,23 +93,19 @@ def _decoded(text: str) -> Any:
         return None
 
 
-def _lossless(value: Any, schema: Any, depth: int) -> Any:
-    """Text unpacked where the schema wants something else than text."""
-    wanted = schema.get("type") if isinstance(schema, dict) else None
-    if isinstance(value, str) and wanted not in (None, "string"):
-        inner = _decoded(value)
-        return value if inner is None or isinstance(inner, str) else inner
-    properties = schema.get("properties") if isinstance(schema, dict) else None
-    if isinstance(value, dict) and isinstance(properties, dict) and depth < _LOSSLESS_DEPTH:
-        return {k: _lossless(v, properties.get(k), depth + 1) for k, v in value.items()}
-    return value
+def _equal(call: ToolCall, schema: dict[str, Any]) -> bool:
+    """Whether nothing but the way of writing was wrong: `"5"` for 5."""
+    try:
+        return not violations(schema, lossless(call.arguments, schema))
+    except NotEvaluableError:
+        return False
 
 
-def _severity(call: ToolCall, found: Sequence[Violation], effect: Effect) -> Severity:
+def _severity(call: ToolCall, found: Sequence[Violation], effect: Effect, schema: dict[str, Any]) -> Severity:
     """Refused: the agent was told, low. Taken by the server although wrong: low too, unless something
-    that can not be taken back landed or may have. Not known: medium."""
+    that can not be taken back landed, and landed as something else than was written. Not known: medium."""
     if effect == "destructive" and call.outcome in ("succeeded", "unknown"):
-        return "high"
+        return "low" if call.outcome == "succeeded" and _equal(call, schema) else "high"
     if _DOUBLE_ENCODED in found:
         return "medium"
     return "low" if call.outcome in ("failed", "denied", "succeeded") else "medium"
