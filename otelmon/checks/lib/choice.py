@@ -26,6 +26,9 @@ MAX_LISTED = 20_000  # records of one conversation that are remembered
 _MESSAGES = 4  # the user's latest messages in which a description is looked for
 _SOURCES = (UserMessage, SystemMessage, ContextMessage)
 _WORD = re.compile(r"[^\W_]{3,}")
+MAX_HEARD = 200_000  # values that were said in one conversation; later ones count as not said
+_UNANSWERED = 7  # messages of the agent in a row that an answer is to, beside the last
+_COMPARED = 50  # calls about one value that are looked at: the latest
 _TEXT = 4_000  # characters of a message, and of a field, that are read for words
 
 
@@ -84,20 +87,26 @@ def targets(call: ToolCall, view: View) -> Iterator[Target]:
 
 # -- the lists of a conversation ----------------------------------------------------------------------
 class _Lists:
-    """Every list of records of a conversation, and where each naming value stands."""
+    """Every list of records of a conversation, where each naming value stands, and which calls are about it."""
 
     def __init__(self, view: View) -> None:
         self.choices: list[Choice] = []
         self.by_value: dict[str, list[int]] = {}
-        left = MAX_LISTED
+        self.about: dict[str, list[ToolCall]] = {}
+        self.left = MAX_LISTED
         for call in view.calls:
-            if call.outcome != "succeeded" or left <= 0 or view.writes(call):
-                continue
-            for records in lists_of(data_of(call)):
-                distinct = _distinct(records)
-                left -= len(distinct)
-                if 1 < len(distinct) <= MAX_CHOICES:
-                    self._add(call, distinct)
+            for body in {compact(str(v)) for _, _, v in scalars(call.arguments)}:
+                self.about.setdefault(body, []).append(call)
+            if call.outcome == "succeeded" and self.left > 0 and not view.writes(call):
+                self._read(call)
+        self.heard = _heard(view)
+
+    def _read(self, call: ToolCall) -> None:
+        for records in lists_of(data_of(call)):
+            distinct = _distinct(records)
+            self.left -= len(distinct)
+            if 1 < len(distinct) <= MAX_CHOICES:
+                self._add(call, distinct)
 
     def _add(self, call: ToolCall, records: Sequence[Record]) -> None:
         number = len(self.choices)
@@ -106,14 +115,36 @@ class _Lists:
             self.by_value.setdefault(value, []).append(number)
 
 
+def _heard(view: View) -> dict[str, int]:
+    """Where the user, or the instructions, had a value first; the agent's own message counts from the answer on."""
+    found: dict[str, int] = {}
+    waiting: list[str] = []
+    for event in view.events:
+        if len(found) >= MAX_HEARD:
+            break
+        if isinstance(event, AssistantMessage):
+            waiting = [*waiting[-_UNANSWERED:], event.text]
+        elif isinstance(event, _SOURCES):
+            texts = [*waiting, event.text] if isinstance(event, UserMessage) else [event.text]
+            waiting = [] if isinstance(event, UserMessage) else waiting
+            for body in {body for text in texts for body in _bodies(text)}:
+                found.setdefault(body, event.position)
+    return found
+
+
 _REMEMBERED: WeakKeyDictionary[View, _Lists] = WeakKeyDictionary()
+
+
+def _known(view: View) -> _Lists:
+    known = _REMEMBERED.get(view)
+    if known is None:
+        known = _REMEMBERED[view] = _Lists(view)
+    return known
 
 
 def choices(value: str, call: ToolCall, view: View) -> Iterator[Choice]:
     """The lists before a call in which a value names a record, the latest first, at most 8."""
-    known = _REMEMBERED.get(view)
-    if known is None:
-        known = _REMEMBERED[view] = _Lists(view)
+    known = _known(view)
     numbers = known.by_value.get(compact(value), [])
     until = bisect_left(numbers, call.position, key=lambda n: known.choices[n].call.position)
     for number in numbers[max(0, until - 8) : until][::-1]:
@@ -168,14 +199,8 @@ def description(text: str) -> frozenset[str]:
 
 
 def known_to_user(value: str, call: ToolCall, view: View) -> bool:
-    """The user named the value, or answered a message that did."""
-    body, answered = compact(value), False
-    for event in reversed(view.before(call)):
-        answered = answered or isinstance(event, UserMessage)
-        heard = answered if isinstance(event, AssistantMessage) else isinstance(event, _SOURCES)
-        if heard and names(body, event.text):  # type: ignore[union-attr]
-            return True
-    return False
+    """The user or the instructions named the value before the call, or the user answered a message that did."""
+    return _known(view).heard.get(compact(value), call.position) < call.position
 
 
 @lru_cache(maxsize=1024)
@@ -189,20 +214,28 @@ def names(body: str, text: str) -> bool:
     return body in _bodies(text)
 
 
+def about(value: str, view: View) -> list[ToolCall]:
+    """The calls that have a value among their arguments, in order."""
+    return _known(view).about.get(compact(value), [])
+
+
 def looked_at_since(choice: Choice, call: ToolCall, view: View) -> bool:
     """True when a read about one record of the list came between the list and the write."""
-    ids = {compact(v) for r in choice.records for _, v in r.ids}
-    between = view.events[choice.call.position + 1 : call.position]
+    ids = {v for r in choice.records for _, v in r.ids}
     return any(
-        isinstance(e, ToolCall) and not view.writes(e) and ids & {compact(str(v)) for _, _, v in scalars(e.arguments)}
-        for e in between
+        choice.call.position < read.position < call.position and not view.writes(read)
+        for value in ids
+        for read in about(value, view)[-_COMPARED:]
     )
 
 
 def written_too(values: set[str], call: ToolCall, view: View) -> bool:
-    """True when another write of the turn or run is about one of these values (in compact form)."""
-    others = (o for o in view.run_calls(call.run_id) if o.key != call.key and o.outcome not in ("failed", "denied"))
-    return any(view.writes(o) and values & {compact(str(v)) for _, _, v in scalars(o.arguments)} for o in others)
+    """True when another write of the run is about one of these values."""
+    return any(
+        o.key != call.key and o.run_id == call.run_id and o.outcome not in ("failed", "denied") and view.writes(o)
+        for value in values
+        for o in about(value, view)[-_COMPARED:]
+    )
 
 
 def is_undecided(choice: Choice) -> bool:

@@ -135,16 +135,16 @@ def is_id_name(name: str) -> bool:
     return bool(words) and words[-1] in _ID_WORDS
 
 
-def scalars(value: Any) -> Iterator[tuple[str, str, Any]]:
-    """(path, name of the nearest key, value) of the scalars in JSON data, at most MAX_FIELDS."""
+def scalars(value: Any, most: int = MAX_FIELDS) -> Iterator[tuple[str, str, Any]]:
+    """(path, name of the nearest key, value) of the scalars in JSON data, in order, at most `most`."""
     stack: list[tuple[str, str, Any, int]] = [("", "", value, 0)]
-    left = MAX_FIELDS
+    left = most
     while stack and left > 0:
         path, name, here, depth = stack.pop()
         if isinstance(here, dict) and depth <= _MAX_DEPTH:
             stack.extend(reversed([(f"{path}.{k}" if path else str(k), str(k), v, depth + 1) for k, v in here.items()]))
         elif isinstance(here, list) and depth <= _MAX_DEPTH:
-            stack.extend(reversed([(f"{path}[{n}]", name, v, depth + 1) for n, v in enumerate(here[:MAX_FIELDS])]))
+            stack.extend(reversed([(f"{path}[{n}]", name, v, depth + 1) for n, v in enumerate(here[:most])]))
         elif not isinstance(here, dict | list) and here is not None:
             left -= 1
             yield path, name, here

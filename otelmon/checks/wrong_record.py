@@ -1,0 +1,147 @@
+"""A write on another record than the one that was asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+
+from otelmon.checks.lib.choice import (
+    Choice,
+    Target,
+    about,
+    choices,
+    description,
+    known_to_user,
+    listed,
+    requests,
+    says,
+    targets,
+    written_too,
+)
+from otelmon.checks.lib.pairs import call_facts
+from otelmon.checks.lib.provenance_roles import leaves
+from otelmon.checks.lib.recordkind import kind_of, kinds_of, shown_by
+from otelmon.checks.lib.repeats import spans
+from otelmon.checks.lib.sameness import plain_name
+from otelmon.checks.lib.values import chunks, compact, fold
+from otelmon.checks.lib.wording import agrees, only_thanks
+from otelmon.checks.registry import NoParams, check
+from otelmon.checks.view import View
+from otelmon.vocabulary.event import ToolCall, UserMessage
+from otelmon.vocabulary.finding import Evidence
+
+
+class _Meant(msgspec.Struct, frozen=True):
+    """The record the user asked for: its naming value, the words that name it, and where they were said."""
+
+    value: str
+    words: tuple[str, ...]
+    message: UserMessage
+    choice: Choice | None = None
+
+
+@check(on="call")
+def wrong_record(call: ToolCall, view: View, params: NoParams) -> Iterator[Evidence]:  # noqa: ARG001
+    """The user named one record, and the write went to another known one of the same kind.
+
+    Why it matters: every id is valid, every answer is 200, and the wrong customer's order is gone.
+    """
+    if not view.writes(call) or call.outcome in ("failed", "denied"):
+        return
+    for target in targets(call, view):
+        if known_to_user(target.value, call, view):
+            continue
+        meant = _named(target, call, view) or _described(target, call, view)
+        if meant is None or _explained(meant, target, call, view):
+            continue
+        yield Evidence(
+            summary=f"{call.tool_name} went to {target.path}={target.value!r}; the user asked for {meant.value!r} "
+            f"({', '.join(meant.words)})"[:400],
+            anchor=call.key,
+            key=target.path,
+            span_ids=spans(call, *((meant.choice.call,) if meant.choice else ())),
+            details={
+                "argument": target.path,
+                "value": target.value,
+                "asked_for": meant.value,
+                "words": list(meant.words),
+                "said_at": meant.message.position,
+                "this": call_facts(call),
+            },
+        )
+        return
+
+
+def _named(target: Target, call: ToolCall, view: View) -> _Meant | None:
+    """An id of the kind of the target, in what the user asked for last."""
+    kinds = kinds_of(target.value, view) | {kind_of(target.name)}
+    for message in _open_requests(call, view):
+        ids = [
+            w
+            for w in chunks(message.text)
+            if any(map(str.isdigit, w))
+            and len(compact(w)) > 2
+            and kinds_of(w, view) & kinds
+            and _same_shape(w, target.value)
+        ]
+        if ids:
+            word = ids[0].strip(".:?!")
+            return _Meant(word, (word,), message) if len({compact(w) for w in ids}) == 1 else None
+    return None
+
+
+def _same_shape(one: str, other: str) -> bool:
+    """Ids of one kind look alike: letters where letters are, about as long."""
+    first, second = compact(one), compact(other)
+    return abs(len(first) - len(second)) <= 2 and first[:1].isalpha() == second[:1].isalpha()
+
+
+def _open_requests(call: ToolCall, view: View) -> Iterator[UserMessage]:
+    """The user's latest request and what he said before it that he has since only agreed to."""
+    for message in requests(call, view):
+        yield message
+        if not (agrees(message.text) or only_thanks(message.text)) or len(message.text) > 200:
+            return
+
+
+def _described(target: Target, call: ToolCall, view: View) -> _Meant | None:
+    """The only record of the list that the user's words fit, where nothing he said fits the target."""
+    choice = next(choices(target.value, call, view), None)
+    place = choice.place(target.value) if choice else None
+    if choice is None or place is None:
+        return None
+    common = frozenset.intersection(*choice.tokens)
+    for message in _open_requests(call, view):
+        said = description(message.text) - common
+        fits = [said & tokens for tokens in choice.tokens]
+        if not any(fits):
+            continue
+        best = max(fits, key=len)
+        more = best - fits[place]
+        if not fits[place] < best or fits.count(best) != 1 or not _telling(more, fits.index(best), choice):
+            return None
+        words = tuple(sorted(w.partition(":")[2] or w for w in more))
+        return _Meant(choice.records[fits.index(best)].ids[0][1], words, message, choice)
+    return None
+
+
+def _telling(fit: frozenset[str], place: int, choice: Choice) -> bool:
+    """A day, a number or a name tells a record from others, or several words."""
+    if len(fit) > 1 or any(w.startswith(("day:", "no:")) for w in fit):
+        return True
+    named = {fold(str(v)) for _, name, v in choice.records[place].fields if plain_name(name) in listed("name_fields")}
+    return any(w in text for w in fit for text in named)
+
+
+def _explained(meant: _Meant, target: Target, call: ToolCall, view: View) -> bool:
+    """True when the words except something, the record asked for leads to the other one, or is written too."""
+    text = fold(meant.message.text)
+    if says("except", text) or says("left", text) or says("all", text):
+        return True
+    if compact(meant.value) in {compact(str(v)) for _, _, v in leaves(call.arguments)}:
+        return True
+    if written_too({meant.value}, call, view):
+        return True
+    leads = {c.key for c in about(meant.value, view) if c.position < call.position and c.outcome == "succeeded"}
+    return bool(leads & shown_by(target.value, view))
