@@ -7,8 +7,18 @@ from typing import Any, ClassVar
 
 import msgspec
 
-from otelmon.checks.lib.bindings import AT_ANSWER, AT_CALL, Binding, Place, bind, binding_mistakes, surroundings
+from otelmon.checks.lib.bindings import (
+    AT_ANSWER,
+    AT_CALL,
+    Binding,
+    Place,
+    bind,
+    binding_mistakes,
+    fields_of,
+    surroundings,
+)
 from otelmon.checks.lib.conditions import compile_condition, condition_mistakes
+from otelmon.checks.lib.expressions import CALL_FIELDS
 from otelmon.checks.lib.pairs import call_facts
 from otelmon.checks.lib.selection import Mistake, Selector, Statement
 from otelmon.checks.registry import check
@@ -38,11 +48,11 @@ class Params(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             yield ((), "asks about nothing, or about two things", "give `calls` or `answer`")
         for name, what in (("calls", self.calls), ("answer", self.answer)):
             yield from (((name, *path), wrong, do) for path, wrong, do in (what.mistakes() if what else ()))
-        always, own = (AT_CALL, "call") if self.answer is None else (AT_ANSWER, "answer")
-        for path, wrong, do in binding_mistakes(self.let, frozenset((own,)), always):
-            yield ("let", *path), wrong, do
+        always, own = (AT_CALL, CALL_FIELDS) if self.answer is None else (AT_ANSWER, {"answer": self.answer.fields})
+        yield from ((("let", *path), wrong, do) for path, wrong, do in binding_mistakes(self.let, always, own))
         names = always | frozenset(self.let)
-        yield from ((("when",), wrong, do) for wrong, do in condition_mistakes(self.when, names))
+        found = condition_mistakes(self.when, names, fields=fields_of(self.let, own))
+        yield from ((("when",), wrong, do) for wrong, do in found)
 
     def holds(self, place: Place) -> dict[str, Any] | None:
         """What was looked up there when the condition holds, else None."""

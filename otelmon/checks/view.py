@@ -140,6 +140,32 @@ class View:
         return last if last is not None and last.final else None
 
     @cached_property
+    def _batches(self) -> Counter[tuple[str, int]]:
+        return Counter((call.run_id, call.batch) for call in self.calls)
+
+    def asked_beside(self, call: ToolCall) -> int:
+        """How many other calls the message that asked for this one asked for."""
+        return self._batches[call.run_id, call.batch] - 1
+
+    @cached_property
+    def _asking(self) -> dict[str, str]:
+        """By key of a call: the text of the message that asked for it, where one is seen."""
+        texts: dict[str, str] = {}
+        latest: AssistantMessage | None = None
+        for event in self.events:
+            if isinstance(event, AssistantMessage):
+                latest = event
+            elif (
+                isinstance(event, ToolCall) and latest is not None and latest.run_id == event.run_id and latest.requests
+            ):
+                texts[event.key] = latest.text
+        return texts
+
+    def message_beside(self, call: ToolCall) -> str:
+        """What the agent said in the message that asked for this call; "" when nothing, or when it is not seen."""
+        return self._asking.get(call.key, "")
+
+    @cached_property
     def _last_messages(self) -> dict[str, AssistantMessage]:
         return {event.run_id: event for event in self.events if isinstance(event, AssistantMessage)}
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any, Literal
 
 import msgspec
@@ -11,7 +11,7 @@ import msgspec
 from otelmon.checks.lib.approvals import agreed_just_now, approval_of
 from otelmon.checks.lib.conditions import compile_value, condition_mistakes, names_in
 from otelmon.checks.lib.expressions import call_fields
-from otelmon.checks.lib.patterns import LONGEST, compiled, pattern_mistakes
+from otelmon.checks.lib.patterns import LONGEST, compiled, group_names, pattern_mistakes
 from otelmon.checks.lib.selection import Mistake, any_glob, result_of
 from otelmon.checks.view import View
 from otelmon.vocabulary.event import AssistantMessage, SystemMessage, ToolCall, UserMessage
@@ -20,6 +20,7 @@ AT_CALL = frozenset(("call", "result", "known", "said", "confirmed"))
 AT_ANSWER = frozenset(("answer", "known", "said"))
 _OF_OTHER = frozenset(("result", "arguments", "name"))
 _SPEAKERS: dict[str, type[Any]] = {"system": SystemMessage, "user": UserMessage, "assistant": AssistantMessage}
+Fields = Mapping[str, Collection[str]]
 _FURTHEST = 200  # results of the tools named are looked through, counted from the anchor
 
 
@@ -57,8 +58,13 @@ class Binding(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     pattern: str | None = None
     value: str | None = None
 
-    def mistakes(self, names: frozenset[str]) -> Iterator[Mistake]:
-        """What is wrong with it: (path, what, what to do). `names` may be used in it."""
+    @property
+    def fields(self) -> tuple[str, ...] | None:
+        """The fields the name has, where no others are possible."""
+        return tuple(group_names(self.pattern)) if self.pattern is not None else None
+
+    def mistakes(self, names: frozenset[str], fields: Fields) -> Iterator[Mistake]:
+        """What is wrong with it: (path, what, what to do). `names` may be used in it, some with `fields`."""
         given = (bool(self.tools), self.pattern is not None, self.value is not None)
         if sum(given) != 1:
             yield (
@@ -71,9 +77,11 @@ class Binding(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         if not self.tools and (self.where, self.pick, self.take, self.time) != (None, "last", "result", "earlier"):
             yield ((), "`where`, `pick`, `take` and `time` say which call is meant", "give `tools`")
         if self.where is not None:
-            yield from ((("where",), wrong, do) for wrong, do in condition_mistakes(self.where, _OF_OTHER | names))
+            found = condition_mistakes(self.where, _OF_OTHER | names, fields=fields)
+            yield from ((("where",), wrong, do) for wrong, do in found)
         if self.value is not None:
-            yield from ((("value",), wrong, do) for wrong, do in condition_mistakes(self.value, names, answer=False))
+            found = condition_mistakes(self.value, names, answer=False, fields=fields)
+            yield from ((("value",), wrong, do) for wrong, do in found)
         if self.pattern is not None:
             yield from ((("pattern",), wrong, do) for wrong, do in pattern_mistakes(self.pattern, groups=True))
 
@@ -133,14 +141,23 @@ def sorted_out(found: list[Any], time: str) -> list[Any]:
     return found if time == "later" else found[::-1]
 
 
-def binding_mistakes(bindings: dict[str, Binding], own: frozenset[str], always: frozenset[str]) -> Iterator[Mistake]:
-    """What is wrong with the names of a rule: (path, what, what to do). `own` is what stands for the event itself."""
-    names = own
+def binding_mistakes(bindings: dict[str, Binding], always: frozenset[str], own: Fields) -> Iterator[Mistake]:
+    """What is wrong with the names of a rule: (path, what, what to do). `own`: what stands for the event itself,
+    and its fields."""
+    names, fields = frozenset(own), dict(own)
     for name, binding in bindings.items():
         if name in always | _OF_OTHER or not name.isidentifier():
             yield ((name,), f"{name} can not be a name here", "choose another word")
-        yield from (((name, *path), wrong, do) for path, wrong, do in binding.mistakes(names))
+        yield from (((name, *path), wrong, do) for path, wrong, do in binding.mistakes(names, fields))
         names |= {name}
+        if binding.fields is not None:
+            fields[name] = binding.fields
+
+
+def fields_of(bindings: dict[str, Binding], own: Fields) -> Fields:
+    """The fields of everything that has no others, where a rule may name all of it."""
+    closed = {name: binding.fields for name, binding in bindings.items() if binding.fields is not None}
+    return {**own, **closed, "known": tuple(bindings), "said": ("user", "last", "assistant")}
 
 
 def bind(bindings: dict[str, Binding], place: Place) -> dict[str, Any]:

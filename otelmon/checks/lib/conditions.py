@@ -7,13 +7,14 @@ makes it false and is counted.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from functools import lru_cache
 from typing import Any
 
 import cel
 
 from otelmon.checks.lib.expressions import (
+    CALL_FIELDS,
     ExpressionError,
     context_of,
     expression_mistakes,
@@ -52,10 +53,12 @@ class Condition:
             return None
 
 
-def condition_mistakes(text: str, names: frozenset[str], answer: bool = True) -> list[tuple[str, str]]:
+def condition_mistakes(
+    text: str, names: frozenset[str], answer: bool = True, fields: Mapping[str, Collection[str]] = CALL_FIELDS
+) -> list[tuple[str, str]]:
     """What is wrong with an expression over these variables, as pairs of the mistake and what to do. `answer`: it
-    must give true or false."""
-    return expression_mistakes(text, names, MAX_LOOPS, answer)
+    must give true or false. `fields`: the fields of the variables that have no others."""
+    return expression_mistakes(text, names, MAX_LOOPS, answer, fields)
 
 
 @lru_cache(maxsize=1_000)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import threading
 from collections import Counter
-from collections.abc import Callable, Mapping, Set
+from collections.abc import Callable, Collection, Mapping, Set
 from difflib import get_close_matches
 from functools import lru_cache
 from typing import Any
@@ -38,8 +38,11 @@ FIELDS: dict[str, Any] = {
     "approved": False,
     "idempotency_key": "",
     "turn": 0,
+    "beside": 0,
+    "message": "",
 }
 """The fields of `call` and an empty value of each one's type."""
+CALL_FIELDS: Mapping[str, Collection[str]] = {"call": tuple(FIELDS)}
 
 _FUNCTIONS = frozenset(
     (
@@ -51,8 +54,6 @@ _FUNCTIONS = frozenset(
     )
 )
 _STRING = re.compile(r"""'''.*?'''|\"\"\".*?\"\"\"|'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*\"""", re.DOTALL)
-_MEMBER = re.compile(r"(?<![\w.])call\s*\.\s*(\w+)")
-_INDEX = re.compile(r"(?<![\w.])call\s*\[")
 _LOOP = re.compile(r"\.\s*(?:all|exists|exists_one|map|filter)\s*\(\s*(\w+)\s*,")
 
 When = Callable[[ToolCall, View], bool]
@@ -175,14 +176,21 @@ def call_fields(call: ToolCall, view: View) -> dict[str, Any]:
         "approved": call.approval is not None and call.approval.decision in ("approved", "auto"),
         "idempotency_key": view.idempotency_key(call) or "",
         "turn": call.turn,
+        "beside": view.asked_beside(call),
+        "message": view.message_beside(call),
     }
 
 
 def expression_mistakes(
-    text: str, names: Set[str] = ONLY_CALL, loops: int = MAX_LOOPS, answer: bool = True
+    text: str,
+    names: Set[str] = ONLY_CALL,
+    loops: int = MAX_LOOPS,
+    answer: bool = True,
+    fields: Mapping[str, Collection[str]] = CALL_FIELDS,
 ) -> list[tuple[str, str]]:
     """What is wrong with an expression, as pairs of the mistake and what to do; empty when it is fine.
-    `names` are the variables it may use, `loops` how many loops; `answer`: it must give true or false."""
+    `names` are the variables it may use, `loops` how many loops; `answer`: it must give true or false;
+    `fields`: the fields of those variables that have no others."""
     if len(text) > MAX_LENGTH:
         return [(f"the expression has {len(text)} characters", f"at most {MAX_LENGTH} are read")]
     try:
@@ -190,7 +198,7 @@ def expression_mistakes(
     except ValueError as error:
         return [(_syntax(str(error)), "see the CEL language definition")]
     bare = _STRING.sub("''", text)
-    found = [*_name_mistakes(program, bare, names), *_field_mistakes(bare)]
+    found = [*_name_mistakes(program, bare, names), *_field_mistakes(bare, fields)]
     if loops_in(text) > loops:
         found.append((f"more than {loops} loops (all, exists, map, filter)", "write it with fewer"))
     return found or _type_mistakes(program, answer)
@@ -214,10 +222,16 @@ def _name_mistakes(program: Any, bare: str, names: Set[str]) -> list[tuple[str, 
     return [*found, *((f"unknown function {name}", _guess(name, _FUNCTIONS)) for name in unknown)]
 
 
-def _field_mistakes(bare: str) -> list[tuple[str, str]]:
-    found = [("call[...] can not be checked", "write call.<field>")] if _INDEX.search(bare) else []
-    unknown = (name for name in dict.fromkeys(_MEMBER.findall(bare)) if name not in FIELDS)
-    return [*found, *((f"call has no field {name}", _guess(name, FIELDS)) for name in unknown)]
+def _field_mistakes(bare: str, fields: Mapping[str, Collection[str]]) -> list[tuple[str, str]]:
+    bound, found = set(_LOOP.findall(bare)), []
+    for name, known in fields.items():
+        if name in bound:
+            continue
+        if re.search(rf"(?<![\w.]){name}\s*\[", bare):
+            found.append((f"{name}[...] can not be checked", f"write {name}.<field>"))
+        used = dict.fromkeys(re.findall(rf"(?<![\w.]){name}\s*\.\s*(\w+)", bare))
+        found += [(f"{name} has no field {field}", _guess(field, known)) for field in used if field not in known]
+    return found
 
 
 def _type_mistakes(program: Any, truth: bool) -> list[tuple[str, str]]:

@@ -37,6 +37,14 @@ def pattern_mistakes(pattern: str, groups: bool) -> Iterator[tuple[str, str]]:
         yield "the pattern has no named group", "write (?P<name>...) around what is wanted"
 
 
+def group_names(pattern: str) -> list[str]:
+    """The named groups of a pattern; none when it is no pattern."""
+    try:
+        return list(compiled(pattern).groupindex)
+    except re2.error:
+        return []
+
+
 def _text(error: Exception) -> str:
     said = error.args[0] if error.args else ""
     return said.decode(errors="replace") if isinstance(said, bytes) else str(said)

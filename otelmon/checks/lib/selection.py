@@ -10,7 +10,7 @@ import msgspec
 
 from otelmon.checks.lib.conditions import compile_condition, condition_mistakes
 from otelmon.checks.lib.expressions import call_fields
-from otelmon.checks.lib.patterns import compiled, pattern_mistakes, sentences
+from otelmon.checks.lib.patterns import compiled, group_names, pattern_mistakes, sentences
 from otelmon.checks.view import View
 from otelmon.vocabulary.catalogue import Effect
 from otelmon.vocabulary.event import Outcome, ToolCall
@@ -48,6 +48,11 @@ class Statement(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     pattern: str
     unless: tuple[str, ...] = ()
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """What may be asked of the sentence found."""
+        return ("text", *group_names(self.pattern))
 
     def found_in(self, text: str) -> dict[str, str] | None:
         """The sentence as `text`, and the named groups of the pattern; None when there is no such sentence."""
