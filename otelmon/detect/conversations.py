@@ -20,6 +20,7 @@ from otelmon.detect.heard import Heard
 from otelmon.detect.rates import Rates
 from otelmon.detect.snapshot import Snapshot, age, gone
 from otelmon.detect.state import ConversationState, TraceState
+from otelmon.detect.tool_news import ToolNews
 from otelmon.vocabulary.config import AssembleConfig, DetectConfig
 from otelmon.vocabulary.event import EndReason, Run
 from otelmon.vocabulary.messages import DetectInput, Handover, ReadingBatch
@@ -47,6 +48,7 @@ class ConversationTable:
         self.counters: Counter[tuple[str, ...]] = Counter()
         self.heard = Heard()
         self._rates = Rates(self.counters)
+        self._tools = ToolNews(self.counters)
 
     # -- input -----------------------------------------------------------------------------------
     def feed(self, message: DetectInput, partition: int, offset: int) -> None:
@@ -201,6 +203,7 @@ class ConversationTable:
             self.counters["conditions_undecided", rule_id] += times
         self.heard.hear(judgement.raised, judgement.suppressed)
         self._emit(conversation, judgement, output)
+        output.effects.extend(self._tools.of(timeline))
         over = all(run.run_id in conversation.closed for run in timeline.runs)
         if conversation.bytes > self._config.conversation_bytes:
             self._shorten(conversation, output)

@@ -22,18 +22,18 @@ from otelmon.vocabulary.event import (
     UserMessage,
 )
 from otelmon.vocabulary.finding import Finding
-from otelmon.vocabulary.messages import SPLIT, EffectBatch, EffectEntry, TraceRecord, Verdict, encode
+from otelmon.vocabulary.messages import SPLIT, EffectBatch, EffectEntry, LedgerEntry, TraceRecord, Verdict, encode
 
 DERIVED = "derived:"
 MESSAGES = (SystemMessage, UserMessage, AssistantMessage, ContextMessage)
 
 
 class Output(msgspec.Struct):
-    """What judging produced: rows and verdicts for the store, effects for the ledger, snapshots for
-    memory as (conversation id, trace id, part, snapshot or None: forget it)."""
+    """What judging produced: rows and verdicts for the store, effects and versions of tools for the ledger,
+    snapshots for memory as (conversation id, trace id, part, snapshot or None: forget it)."""
 
     records: list[Verdict | TraceRecord]
-    effects: list[EffectBatch]
+    effects: list[LedgerEntry]
     memory: list[tuple[str, str, int, Snapshot | None]]
 
     def forget(self, conversation_id: str, trace_id: str, parts: int) -> None:

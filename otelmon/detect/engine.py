@@ -10,15 +10,16 @@ from collections.abc import Sequence
 import msgspec
 
 from otelmon.checks.lib.effects import effect_entry
+from otelmon.checks.lib.tool_versions import in_order
 from otelmon.checks.view import View
-from otelmon.rules.evaluate import Trouble, evaluate, evaluate_effects
+from otelmon.rules.evaluate import Trouble, evaluate, evaluate_effects, evaluate_tools
 from otelmon.rules.model import RuleSet
 from otelmon.rules.suppress import Suppressed
 from otelmon.vocabulary.catalogue import Catalogue
 from otelmon.vocabulary.config import Suppression
 from otelmon.vocabulary.event import Timeline
 from otelmon.vocabulary.finding import Finding
-from otelmon.vocabulary.messages import EffectEntry
+from otelmon.vocabulary.messages import EffectEntry, ToolVersion
 
 
 class Laws(msgspec.Struct, frozen=True):
@@ -74,3 +75,8 @@ def judge_effects(entries: Sequence[EffectEntry], laws: Laws, trouble: Trouble |
     given, is filled with what went wrong and what is accepted."""
     ordered = sorted(entries, key=lambda entry: (entry.start_time_unix_nano, entry.anchor))
     return tuple(evaluate_effects(laws.rules, ordered, laws.suppress, trouble))
+
+
+def judge_tools(versions: Sequence[ToolVersion], laws: Laws, trouble: Trouble | None = None) -> tuple[Finding, ...]:
+    """Run the ledger's rules over the versions of one tool, in any order given. `trouble` as above."""
+    return tuple(evaluate_tools(laws.rules, in_order(versions), laws.suppress, trouble))

@@ -12,14 +12,14 @@ from otelmon.detect.engine import Laws
 from otelmon.detect.heard import Heard
 from otelmon.detect.ledger import LedgerTable
 from otelmon.vocabulary.config import Config
-from otelmon.vocabulary.messages import DEAD, LEDGER, RECORDS, EffectBatch, decode_effects, encode
+from otelmon.vocabulary.messages import DEAD, LEDGER, RECORDS, LedgerEntry, decode_ledger, encode
 
 GROUP = "otelmon-ledger"
 SWEEP_EVERY = 60_000_000_000
 
 
 class LedgerStage:
-    """One member of the ledger group. Its topic is compacted by effect key and trace: the state is
+    """One member of the ledger group. Its topic is compacted by effect or tool key and trace: the state is
     the topic, so nothing else has to be kept."""
 
     name = "ledger"
@@ -60,9 +60,9 @@ class LedgerStage:
         if offsets:
             self._consumer.commit(offsets)
 
-    def _take(self, take: Callable[[EffectBatch, int], None], partition: int, key: str, value: bytes) -> None:
+    def _take(self, take: Callable[[LedgerEntry, int], None], partition: int, key: str, value: bytes) -> None:
         try:
-            take(decode_effects(value), partition)
+            take(decode_ledger(value), partition)
         except msgspec.DecodeError:
             self.counters["dead_letters", LEDGER] += 1
             self._bus.publish(DEAD, [Outgoing(key, value, self._wall(), (("topic", LEDGER.encode()),))])

@@ -15,6 +15,7 @@ from otelmon.detect.engine import Laws
 from otelmon.detect.heard import Heard
 from otelmon.detect.ledger_stage import ledger_key
 from otelmon.detect.snapshot import Snapshot, decode_snapshot, encode_snapshot
+from otelmon.detect.tool_histories import topic_key
 from otelmon.vocabulary.config import Config
 from otelmon.vocabulary.messages import (
     DEAD,
@@ -22,7 +23,8 @@ from otelmon.vocabulary.messages import (
     MEMORY,
     READINGS,
     RECORDS,
-    EffectBatch,
+    LedgerEntry,
+    ToolVersion,
     TraceRecord,
     Verdict,
     decode_detect_input,
@@ -117,8 +119,12 @@ class DetectStage:
         partition = self._bus.partition_of(READINGS, conversation_id)
         return Outgoing(memory_key(conversation_id, trace_id, part), value, self._wall(), partition=partition)
 
-    def _effect(self, batch: EffectBatch) -> Outgoing:
-        """Partitioned by effect key, compacted by effect key and trace."""
+    def _effect(self, batch: LedgerEntry) -> Outgoing:
+        """Partitioned by the history it belongs to, compacted by history and trace."""
+        if isinstance(batch, ToolVersion):
+            partition = self._bus.partition_of(LEDGER, batch.tool_key)
+            key = ledger_key(batch.tool_key, topic_key(batch))
+            return Outgoing(key, encode(batch), batch.start_time_unix_nano, partition=partition)
         newest = max((entry.end_time_unix_nano for entry in batch.entries), default=self._wall())
         partition = self._bus.partition_of(LEDGER, batch.effect_key)
         return Outgoing(ledger_key(batch.effect_key, batch.trace_id), encode(batch), newest, partition=partition)

@@ -1,6 +1,7 @@
 """Fold findings into incidents: one incident a problem, inside the store's own transaction.
 
-A problem is family, environment, agent and tool. A finding joins the incident of its problem whose
+A problem is family, environment, agent and tool; in the catalogue family it is what was released: family,
+environment and the server (or agent) whose tools changed, however many they are. A finding joins the incident of its problem whose
 time, widened by the quiet time, holds the finding's event time; otherwise it opens one. It stays in
 that incident. Findings below medium, and those of rules in test, are stored but belong to no incident.
 """
@@ -13,16 +14,18 @@ import msgspec
 from duckdb import DuckDBPyConnection
 
 from otelmon.incidents.records import SYSTEM, Case, load_cases, remember, write_cases
-from otelmon.incidents.titles import Member, title
+from otelmon.incidents.titles import Member, release_title, title
 from otelmon.store.sqlfiles import sql
 from otelmon.store.tables import append, select
 from otelmon.store.verdicts import Change
 from otelmon.vocabulary.canonical import short_hash
 from otelmon.vocabulary.config import IncidentsConfig
-from otelmon.vocabulary.finding import SEVERITIES, Finding, Severity, level
+from otelmon.vocabulary.finding import SEVERITIES, Family, Finding, Severity, level
 
 NO_AGENT = "unknown agent"
 NO_TOOL = "no tool"
+ITS_TOOLS = "its tools"
+CATALOGUE: Family = "catalogue"
 LOWEST: Severity = "medium"
 Key = tuple[str, str, str, str]
 
@@ -125,13 +128,31 @@ class _Fold:
         append(connection, "incident_findings", self._joined)
         touched = [self._cases[id_] for id_ in sorted(self._touched)]
         members = _members(connection, self._touched)
+        releases = [case.incident_id for case in touched if case.key[0] == CATALOGUE]
+        tools: dict[str, list[str]] = dict(select(connection, sql("incidents.tools"), releases))
         for case in touched:
-            _describe(case, members[case.incident_id])
+            _describe(case, members[case.incident_id], tools.get(case.incident_id, []))
         write_cases(connection, touched)
 
 
 def _key(finding: Finding) -> Key:
+    if finding.family == CATALOGUE:
+        return finding.family, finding.environment, _released(finding), ITS_TOOLS
     return finding.family, finding.environment, finding.agent_name or NO_AGENT, finding.tool_name or NO_TOOL
+
+
+def _released(finding: Finding) -> str:
+    """Whose tools it is about: servers, else the agent that has them."""
+    told = finding.evidence
+    servers = {*_texts(told.get("servers")), *_texts(told.get("server")), *_texts(told.get("others"))}
+    if servers:
+        return f"server{'s' if len(servers) > 1 else ''} {' and '.join(sorted(servers))}"
+    return finding.agent_name or finding.service_name or NO_AGENT
+
+
+def _texts(value: object) -> list[str]:
+    values = value if isinstance(value, list | tuple) else [value]
+    return [text for text in values if isinstance(text, str) and text]
 
 
 class _Group(msgspec.Struct):
@@ -149,11 +170,14 @@ def _members(connection: DuckDBPyConnection, incidents: Iterable[str]) -> dict[s
     return members
 
 
-def _describe(case: Case, groups: list[_Group]) -> None:
+def _describe(case: Case, groups: list[_Group], tools: list[str]) -> None:
     # An incident whose findings are all retracted keeps its face: a person may have seen it.
     open_ones = [group.member for group in groups if group.status == "open"]
     face = open_ones or [group.member for group in groups]
     case.findings = sum(member.amount for member in open_ones)
     case.severity = SEVERITIES[max(member.level for member in face)]
     case.rule_ids = sorted({member.rule_id for member in face})
-    case.title = title(face, tool=case.key[3], agent=case.key[2])
+    if tools:
+        case.title = release_title(face, tools=tools, owner=case.key[2])
+    else:
+        case.title = title(face, tool=case.key[3], agent=case.key[2])

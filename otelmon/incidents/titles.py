@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import msgspec
 
 LONGEST = 160
+NAMED = 3
 
 
 class Member(msgspec.Struct, frozen=True):
@@ -21,7 +22,7 @@ class Member(msgspec.Struct, frozen=True):
 
 def title(members: Sequence[Member], tool: str, agent: str) -> str:
     """What happened (the summary of the gravest finding), to which tool, by which agent, how often."""
-    lead = min(members, key=lambda member: (-member.level, member.first_unix_nano, member.rule_id, member.summary))
+    lead = _lead(members)
     text = _one_line(lead.summary) or lead.rule_id
     where = [
         name for name in (tool, f"agent {agent}" if not agent.startswith("unknown ") else agent) if name not in text
@@ -29,6 +30,24 @@ def title(members: Sequence[Member], tool: str, agent: str) -> str:
     more = sum(member.amount for member in members) - 1
     tail = (": " + ", ".join(where) if where else "") + (f" (and {more} more)" if more else "")
     return _cut(text, LONGEST - len(tail)) + tail
+
+
+def release_title(members: Sequence[Member], tools: Sequence[str], owner: str) -> str:
+    """What happened to the gravest tool, whose it is, and which others it happened with."""
+    lead = _lead(members)
+    text = _one_line(lead.summary) or lead.rule_id
+    others = [tool for tool in tools if tool not in text.split()]
+    tail = "" if owner in text else f": {owner}"
+    if others:
+        more = f" (and {', '.join(others[:NAMED])}"
+        tail += more + (f" and {len(others) - NAMED} more tools)" if len(others) > NAMED else ")")
+    tail = _cut(tail, LONGEST - 40)
+    return _cut(text, LONGEST - len(tail)) + tail
+
+
+def _lead(members: Sequence[Member]) -> Member:
+    """The gravest finding, the earliest of these."""
+    return min(members, key=lambda member: (-member.level, member.first_unix_nano, member.rule_id, member.summary))
 
 
 def _one_line(text: str) -> str:

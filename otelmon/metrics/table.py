@@ -63,6 +63,8 @@ METRICS: tuple[Metric, ...] = (
     Metric("findings_suppressed", "counter", "Findings of runs that ended which the configuration accepts for a while.", ("rule",), "detect"),
     Metric("effect_keys", "gauge", "Effects the ledger remembers.", (), "detect"),
     Metric("effects_forgotten", "counter", "Effects older than the ledger remembers.", (), "detect"),
+    Metric("tools", "gauge", "Tools whose versions the ledger remembers.", (), "detect"),
+    Metric("tool_versions_forgotten", "counter", "Versions of tools that left the ledger or never entered it, by why.", ("reason",), "detect"),
     # store
     Metric("findings", "counter", "Findings, by what became of them: open, retracted, or test (of a rule that is on trial and must not page).", ("rule", "family", "severity", "status"), "store"),
     Metric("detection_delay_seconds", "histogram", "From the last span of a run received to its finding stored.", (), "store"),

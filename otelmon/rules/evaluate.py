@@ -23,7 +23,7 @@ from otelmon.rules.suppress import Suppressed, split
 from otelmon.vocabulary.config import Suppression
 from otelmon.vocabulary.event import AssistantMessage, Event, ToolCall, ToolDefinition
 from otelmon.vocabulary.finding import Evidence, Finding, Severity, finding_id, level
-from otelmon.vocabulary.messages import EffectEntry
+from otelmon.vocabulary.messages import EffectEntry, ToolVersion
 
 TOOL_ANCHOR = "tool:"
 
@@ -77,7 +77,7 @@ def evaluate(
     hits: list[_Hit] = []
     for rule in _sequence(rules):
         for kind, function in rule.check.functions.items():
-            if kind == "effect":
+            if kind in ("effect", "tool"):
                 continue
             for event in _anchors(kind, rule, view, over):
                 reason = unmet(rule, kind, event, view)
@@ -100,14 +100,37 @@ def evaluate_effects(
 ) -> list[Finding]:
     """The ledger's rules over the history of one effect key, sorted by (start time, anchor).
     `trouble`, when given, is filled."""
+    history = tuple(entries)
+    return _evaluate_history("effect", rules, history, _History(history), suppress, trouble)
+
+
+def evaluate_tools(
+    rules: RuleSet | Sequence[Rule],
+    versions: Sequence[ToolVersion],
+    suppress: Sequence[Suppression] = (),
+    trouble: Trouble | None = None,
+) -> list[Finding]:
+    """The ledger's rules over the versions of one tool, by first sight. Evidence of such a check has the
+    `key` of the version it is about. `trouble`, when given, is filled."""
+    history = tuple(versions)
+    return _evaluate_history("tool", rules, history, _Versions(history), suppress, trouble)
+
+
+def _evaluate_history(
+    kind: On,
+    rules: RuleSet | Sequence[Rule],
+    history: tuple[Any, ...],
+    place: _History | _Versions,
+    suppress: Sequence[Suppression],
+    trouble: Trouble | None,
+) -> list[Finding]:
     met = Trouble() if trouble is None else trouble
     hits: list[_Hit] = []
-    history = tuple(entries)
     for rule in _sequence(rules):
-        function = rule.check.functions.get("effect")
+        function = rule.check.functions.get(kind)
         if function is not None:
             ask = partial(run_check, function, history, rule.params)
-            hits.extend(_ask(rule, ask, _History(history), met))
+            hits.extend(_ask(rule, ask, place, met))
     kept, suppressed = split(_unique(_preferred(hits)), suppress)
     met.suppressed.extend(suppressed)
     return kept
@@ -139,7 +162,7 @@ def _anchors(kind: On, rule: Rule, view: View, over: set[str]) -> Iterator[Event
 def _ask(
     rule: Rule,
     ask: Callable[[], list[Evidence]],
-    place: _Conversation | _History,
+    place: _Conversation | _History | _Versions,
     trouble: Trouble,
 ) -> list[_Hit]:
     """The check's evidence as hits. Whatever it raises is counted for the rule and goes no further; so are
@@ -238,6 +261,31 @@ class _History:
             environment=entry.environment,
             service_name=entry.service_name,
             event_time_unix_nano=entry.start_time_unix_nano,
+        )
+
+
+class _Versions:
+    """Finds the version of a tool that evidence is about."""
+
+    def __init__(self, versions: Sequence[ToolVersion]) -> None:
+        self.by_key = {version.key: version for version in versions}
+
+    def finding(self, rule: Rule, evidence: Evidence) -> Finding:
+        version = self.by_key[evidence.key]
+        return _finding(
+            rule,
+            evidence,
+            severity=weigh(rule, evidence, "unknown", ""),
+            trace_id=version.trace_id,
+            conversation_id=version.conversation_id,
+            run_id=version.run_id,
+            span_id=version.span_id,
+            tool_call_id=None,
+            tool_name=version.name,
+            agent_name=version.agent_name,
+            environment=version.environment,
+            service_name=version.service_name,
+            event_time_unix_nano=version.start_time_unix_nano,
         )
 
 

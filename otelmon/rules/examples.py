@@ -8,14 +8,15 @@ from typing import Literal
 import msgspec
 
 from otelmon.checks.lib.effects import effect_entry
+from otelmon.checks.lib.tool_versions import in_order, tool_versions
 from otelmon.rules.catalogue import catalogue_of
-from otelmon.rules.evaluate import Evaluation, Trouble, evaluate, evaluate_effects
+from otelmon.rules.evaluate import Evaluation, Trouble, evaluate, evaluate_effects, evaluate_tools
 from otelmon.rules.loader import with_params
 from otelmon.rules.model import Rule
 from otelmon.rules.notation import TestCase
 from otelmon.rules.scene import Scene, build
 from otelmon.vocabulary.finding import Finding, Severity, level
-from otelmon.vocabulary.messages import EffectEntry
+from otelmon.vocabulary.messages import EffectEntry, ToolVersion
 
 Verdict = Literal["pass", "FAIL", "ERROR"]
 
@@ -61,6 +62,7 @@ def _run(rule: Rule, case: TestCase) -> tuple[Verdict, str]:
         found.extend(evaluation.findings)
         reasons |= _reasons(evaluation)
     found.extend(_effects_of(subject, scene, trouble))
+    found.extend(_tools_of(subject, scene, trouble))
     if trouble.raised:
         return "ERROR", f"the check raised {trouble.raised[subject.id]}"
     return _compare(case, _located(found, scene), reasons)
@@ -99,6 +101,18 @@ def _effects_of(rule: Rule, scene: Scene, trouble: Trouble) -> Iterator[Finding]
     for history in histories.values():
         ordered = sorted(history, key=lambda e: (e.start_time_unix_nano, e.anchor))
         yield from evaluate_effects([rule], ordered, trouble=trouble)
+
+
+def _tools_of(rule: Rule, scene: Scene, trouble: Trouble) -> Iterator[Finding]:
+    """What a rule finds in the histories of tools, as the ledger would."""
+    if "tool" not in rule.check.functions:
+        return
+    histories: dict[str, list[ToolVersion]] = {}
+    for view in scene.views:
+        for version in tool_versions(view.timeline):
+            histories.setdefault(version.tool_key, []).append(version)
+    for history in histories.values():
+        yield from evaluate_tools([rule], in_order(history), trouble=trouble)
 
 
 def _located(findings: Sequence[Finding], scene: Scene) -> dict[int, Severity]:

@@ -105,6 +105,8 @@ class DetectConfig(_Config, frozen=True, kw_only=True):
     """How long a quiet conversation is remembered across runs."""
     effect_seconds: float = 86_400.0
     """How long the effect ledger remembers a write."""
+    tool_seconds: float = 2_592_000.0
+    """How long the ledger remembers a version of a tool after the next one came; the newest one stays."""
     trusted_services: tuple[str, ...] = ()
     """Services whose own hints, approvals and effect words may lower a severity."""
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from otelmon.vocabulary.catalogue import Effect, Repeat
+from otelmon.vocabulary.catalogue import Annotations, Effect, Repeat
 from otelmon.vocabulary.event import Event, Run, ToolCall, ToolDefinition
 from otelmon.vocabulary.finding import Finding
 from otelmon.vocabulary.reading import Reading
@@ -19,7 +19,7 @@ SPANS = "otelmon.spans"  # OTLP ExportTraceServiceRequest, keyed by trace id; se
 READINGS = "otelmon.readings"  # ReadingBatch, keyed by conversation
 RECORDS = "otelmon.records"  # StoreRecord, keyed by owner
 MEMORY = "otelmon.memory"  # compacted: snapshots of traces by conversation and trace
-LEDGER = "otelmon.ledger"  # compacted: EffectBatch by effect key and trace; also what the ledger consumes
+LEDGER = "otelmon.ledger"  # compacted: LedgerEntry by effect or tool key and trace; also what the ledger consumes
 DEAD = "otelmon.dead"  # what could not be read, as it came, with a reason header
 TOPICS = (SPANS, READINGS, RECORDS, MEMORY, LEDGER, DEAD)
 COMPACTED = (MEMORY, LEDGER)
@@ -98,8 +98,39 @@ class EffectBatch(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", t
     entries: tuple[EffectEntry, ...]
 
 
+class ToolVersion(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag="tool_version"):
+    """A version of a tool, and where it was first seen. `tool_key` names the tool (environment, namespace,
+    server or agent, name), `version` what its definition means: definitions that differ in form share it."""
+
+    tool_key: str
+    version: str
+    name: str
+    server: str | None
+    description: str
+    input_schema: dict[str, Any] | None
+    annotations: Annotations | None
+    trace_id: str
+    span_id: str
+    run_id: str
+    conversation_id: str
+    agent_name: str | None
+    agent_version: str | None
+    service_name: str
+    service_namespace: str
+    environment: str
+    start_time_unix_nano: int
+
+    @property
+    def key(self) -> str:
+        """The key of evidence about this version."""
+        return f"{self.tool_key}:{self.version}"
+
+
+LedgerEntry = EffectBatch | ToolVersion
+
+
 class Verdict(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag="verdict"):
-    """Everything that is found for one owner ("trace:<id>" or "effect:<key>"), replacing what was
+    """Everything that is found for one owner ("trace:<id>", "effect:<key>" or "tool:<key>"), replacing what was
     found before: a stored finding of this owner that is not listed here is retracted. A verdict of
     a lower epoch than one already stored is ignored."""
 
@@ -150,7 +181,7 @@ def encode(message: msgspec.Struct) -> bytes:
 
 
 _detect = msgspec.msgpack.Decoder(ReadingBatch | Handover)
-_effects = msgspec.msgpack.Decoder(EffectBatch)
+_ledger: msgspec.msgpack.Decoder[LedgerEntry] = msgspec.msgpack.Decoder(EffectBatch | ToolVersion)
 _store: msgspec.msgpack.Decoder[StoreRecord] = msgspec.msgpack.Decoder(Verdict | TraceRecord | Account)
 
 
@@ -159,9 +190,9 @@ def decode_detect_input(data: bytes) -> DetectInput:
     return _detect.decode(data)
 
 
-def decode_effects(data: bytes) -> EffectBatch:
+def decode_ledger(data: bytes) -> LedgerEntry:
     """Raises msgspec.DecodeError when the bytes are not such a message."""
-    return _effects.decode(data)
+    return _ledger.decode(data)
 
 
 def decode_store_record(data: bytes) -> StoreRecord:

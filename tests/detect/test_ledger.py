@@ -132,10 +132,10 @@ def test_old_effects_are_forgotten_and_named_for_the_topic() -> None:
     held.feed(effects("z", 1500, key="other"), 1)
     held.judge_dirty()
     assert held.forget_old(FAR) == [(0, "k", "a")]
-    assert held.stats() == {"effect_keys": 2}
+    assert held.stats()["effect_keys"] == 2
     held.feed(effects("c", 2000, key="other"), 1)
     assert held.forget_old(FAR) == [(0, "k", "b")]
-    assert held.stats() == {"effect_keys": 1}
+    assert held.stats()["effect_keys"] == 1
     assert held.counters["effects_forgotten",] == 2
 
 
@@ -175,10 +175,10 @@ def test_a_partition_that_goes_takes_its_keys() -> None:
     held.feed(nothing("w"), 0)
     held.feed(effects("b", 200, key="other"), 1)
     held.drop_partition(0)
-    assert held.stats() == {"effect_keys": 1}
+    assert held.stats()["effect_keys"] == 1
     assert held.judge_dirty() == []
     held.drop_partition(1)
-    assert (held.stats(), held.forget_old(FAR)) == ({"effect_keys": 0}, [])
+    assert (held.stats()["effect_keys"], held.forget_old(FAR)) == (0, [])
 
 
 def broken(entries: Sequence[EffectEntry], params: Any) -> Iterator[Evidence]:

@@ -21,7 +21,7 @@ from otelmon.vocabulary.messages import (
     ReadingBatch,
     TraceRecord,
     Verdict,
-    decode_effects,
+    decode_ledger,
 )
 from tests.assemble.builders import Spans
 from tests.bus.places import PARTITIONS, SpoolPlace
@@ -78,7 +78,7 @@ def test_effects_lie_under_their_key_in_its_partition(place: SpoolPlace) -> None
     stage = detect(bus, wall)
     through(stage, wall)
     for message in everything(bus, LEDGER):
-        effects = decode_effects(message.value)
+        effects = decode_ledger(message.value)
         assert message.key == f"{effects.effect_key}\x1f{effects.trace_id}"
         assert message.partition == bus.partition_of(LEDGER, effects.effect_key)
         assert message.time_unix_nano // 10**6 == max(e.end_time_unix_nano for e in effects.entries) // 10**6

@@ -15,6 +15,7 @@ import msgspec
 
 from otelmon.checks.lib.drift_normal import TooLargeError, normal, plain_text
 from otelmon.checks.lib.drift_schema import CLASSES, Change, Class, Kind, schema_changes
+from otelmon.checks.lib.instructions import read_description
 from otelmon.checks.lib.verbs import classify_name
 from otelmon.vocabulary.canonical import canonical, sha256
 from otelmon.vocabulary.catalogue import Annotations
@@ -22,6 +23,7 @@ from otelmon.vocabulary.finding import Severity, level
 
 __all__ = ["CLASSES", "Change", "Changes", "Class", "Described", "Kind", "compare", "version_hash"]
 _SHOWN = 240
+_ORDERING = frozenset(("override", "secrecy", "template", "hidden", "secret_paths"))
 _HINTS = {  # what the specification assumes, and the value that promises less
     "read_only_hint": (False, False),
     "destructive_hint": (True, True),
@@ -50,6 +52,7 @@ _WORDS: dict[Kind, str] = {
     "enum_widened": "{} takes more values",
     "param_description_changed": "{} is described otherwise",
     "param_text_changed": "{} reads otherwise",
+    "text_directs": "the text of {} orders the agent about",
     "constraint_tightened": "{} is bounded more tightly",
     "constraint_relaxed": "{} is bounded less tightly",
     "constraint_changed": "{} is bounded otherwise",
@@ -130,6 +133,7 @@ def compare(before: Described | None, after: Described | None, partial: bool = F
         *_output(before, after),
         *_annotations(before, after, partial),
     ]
+    found.extend([_directing(change) for change in found if change.of == "text" and _directs(change)])
     found.sort(key=lambda change: (CLASSES.index(change.of), -level(_severity(change)), change.where, change.kind))
     return Changes(after.name, tuple(found))
 
@@ -204,6 +208,21 @@ def _annotations(before: Described, after: Described, partial: bool) -> Iterator
         yield Change("hint_title_changed", "annotations", "title", one.title, other.title)
 
 
+def _directs(change: Change) -> bool:
+    """A text with a sign of orders to the agent that its former version did not have."""
+    was, now = (_signs(value) for value in (change.before, change.after))
+    return bool((now - was) & _ORDERING)
+
+
+def _signs(value: Any) -> set[str]:
+    passage = read_description(_said(value) if value is not None else "")
+    return set(passage.kinds) if passage else set()
+
+
+def _directing(change: Change) -> Change:
+    return Change("text_directs", "text", change.where, change.before, change.after)
+
+
 def _denies_its_name(tool: str, hint: str) -> bool:
     """A tool named after a change that is declared to change or to destroy nothing."""
     effect = classify_name(tool).effect
@@ -213,7 +232,7 @@ def _denies_its_name(tool: str, hint: str) -> bool:
 
 
 def _severity(change: Change) -> Severity:
-    if change.of == "breaking" or change.kind in ("hint_less_safe", "hint_against_name"):
+    if change.of == "breaking" or change.kind in ("hint_less_safe", "hint_against_name", "text_directs"):
         return "high"
     return "low" if change.of == "compatible" or change.kind == "hint_title_changed" else "medium"
 

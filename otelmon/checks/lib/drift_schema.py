@@ -17,7 +17,7 @@ Kind = Literal[
     "tool_added", "tool_removed", "tool_renamed", "description_changed", "title_changed",
     "param_added_required", "param_added_optional", "param_removed", "param_renamed", "required_tightened",
     "required_relaxed", "param_type_changed", "param_type_widened", "enum_narrowed", "enum_widened",
-    "param_description_changed", "param_text_changed", "constraint_tightened", "constraint_relaxed",
+    "param_description_changed", "param_text_changed", "text_directs", "constraint_tightened", "constraint_relaxed",
     "constraint_changed", "default_added", "default_changed", "extras_forbidden", "extras_allowed",
     "hint_less_safe", "hint_safer", "hint_against_name", "hint_written", "hint_title_changed", "output_narrowed", "output_changed",
     "schema_changed",

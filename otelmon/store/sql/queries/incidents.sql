@@ -15,5 +15,11 @@ FROM incident_findings m JOIN findings f USING (finding_id)
 WHERE f.shown AND m.incident_id IN (SELECT unnest(?::VARCHAR[]))
 GROUP BY ALL
 
+-- name: tools
+SELECT m.incident_id, list_sort(list(DISTINCT f.tool_name)) AS tools
+FROM incident_findings m JOIN findings f USING (finding_id)
+WHERE f.shown AND f.tool_name IS NOT NULL AND m.incident_id IN (SELECT unnest(?::VARCHAR[]))
+GROUP BY ALL
+
 -- name: quiet
 SELECT incident_id FROM incidents WHERE state IN ('open', 'acknowledged') AND observed_unix_nano < ?
