@@ -51,10 +51,13 @@ def directions_of_result(call: ToolCall) -> tuple[tuple[Direction, ...], str, bo
     """The directing passages of a result; the rest of its text; and whether a part was not read."""
     text = texts_of(call.result) if isinstance(call.result, (dict, list)) else call.result_text or ""
     found = read(text)
+    if not found.passages:
+        return (), "", found.truncated
+    own = compact(texts_of(call.arguments)) if call.arguments else ""  # what the agent wrote itself comes back
     made = tuple(
         _direction(f"{call.key}#{n}", call.key, "result", call.tool_name, call.position, passage)
         for n, passage in enumerate(found.passages)
-        if passage.weight >= RESULT_WEIGHT
+        if passage.weight >= RESULT_WEIGHT and compact(passage.quote)[:60] not in own
     )
     return made, "", found.truncated
 

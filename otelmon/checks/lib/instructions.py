@@ -20,18 +20,21 @@ MAX_DESCRIPTION = 20_000  # characters read of what a tool says of itself
 STOP = "\x1e"  # between the strings of a structured result: no passage goes across
 _LEAVES = 4_000
 
+HIDDEN = "\x1d"
 _ESCAPED = re.compile(r"\\[nrt]")
 _INVISIBLE = dict.fromkeys(
     [*range(0x200B, 0x2010), *range(0x202A, 0x202F), *range(0x2060, 0x2065), 0xFEFF, 0xAD, *range(0xFE00, 0xFE10)]
 )
 _TAGS = {0xE0000 + code: chr(code) for code in range(0x20, 0x7F)}  # letters that no screen shows
-_SMUGGLED = re.compile("[\U000e0020-\U000e007e]{4}")
+_SMUGGLED = re.compile("[\U000e0020-\U000e007e]{4,}")
 _SENTENCE = re.compile(
-    r"(?<=[.!?:;])[\"')\]*]{0,3}\s+|\n\s*\n|\n(?=[ \t]*(?:[-*•#>|]|\d{1,2}[.)]))|\x1e|<[/!a-z][^<>\n]{0,60}>"
+    r"(?<=[.!?:;\]>])[\"')\]*]{0,3}\s+|\n\s*\n|\n(?=[ \t]*(?:[-*•#>|]|\d{1,2}[.)]))|\x1e|<[/!a-z][^<>\n]{0,60}>"
 )
 
 
-_PARAGRAPH = re.compile(r"\n\s*\n|\n\s*[-=_*#]{3,}|<[/!a-z][^<>\n]{0,60}>|\x1e")
+_PARAGRAPH = re.compile(r"\n\s*\n|\n\s*[-=_*#]{3,}|<[/!a-z][^<>\n]{0,60}>|<!--|-->|\x1e")
+_CLOSED = re.compile(r"</[a-z][^<>\n]{0,60}>\Z")
+_LETTER = re.compile(r"[a-z0-9]")
 
 
 class Passage(msgspec.Struct, frozen=True):
@@ -78,18 +81,16 @@ def _strings(value: Any) -> Iterator[str]:
             yield here
 
 
-def flatten(text: str) -> tuple[str, bool]:
-    """A text as it is matched: one byte a character, folded, nothing invisible; and whether letters that no
-    screen shows were in it."""
+def flatten(text: str) -> str:
+    """A text as it is matched: one byte a character, folded, nothing invisible. Letters that no screen shows are
+    made plain, with a mark before them."""
     if "\\" in text:
-        text = _ESCAPED.sub(lambda m: "\n" if m.group() != "\\t" else " ", text)
+        text = _ESCAPED.sub("\n", text)
     if text.isascii():
-        return text.lower(), False
-    smuggled = bool(_SMUGGLED.search(text))
-    if smuggled:
-        text = text.translate(_TAGS)
+        return text.lower()
+    text = _SMUGGLED.sub(lambda found: f"\n{HIDDEN}{found.group().translate(_TAGS)}\n\n", text)
     text = fold(unicodedata.normalize("NFKC", text.translate(_INVISIBLE)))
-    return text.replace("\u2019", "'").encode("ascii", "replace").decode("ascii"), smuggled
+    return text.replace("\u2019", "'").encode("ascii", "replace").decode("ascii")
 
 
 def read(text: str) -> Read:
@@ -99,20 +100,16 @@ def read(text: str) -> Read:
     truncated = len(text) > MAX_TEXT
     if truncated:
         text = f"{text[: MAX_TEXT // 2]}\n{STOP}\n{text[-(MAX_TEXT // 2) :]}"
-    flat, smuggled = flatten(text)
-    data = flat.encode("ascii")
-    spans = list(_regions((m.span() for m in core().finditer(data)), flat))
-    if smuggled and not spans:
-        spans = [(0, min(len(flat), BEFORE + AFTER))]
-    made = [_passage(flat[a:b], a, smuggled) for a, b in spans[:MAX_PASSAGES]]
+    flat = flatten(text)
+    spans = list(_regions((m.span() for m in core().finditer(flat.encode("ascii"))), flat))
+    made = [_passage(flat[a:b], a) for a, b in spans[:MAX_PASSAGES]]
     return Read(tuple(p for p in made if p), flat, truncated)
 
 
 @lru_cache(maxsize=2048)
 def read_description(text: str) -> Passage | None:
     """A tool's own text as one passage, with every sign in it; None when it orders nothing."""
-    flat, smuggled = flatten(text[:MAX_DESCRIPTION])
-    return _passage(flat, 0, smuggled, whole=True)
+    return _passage(flatten(text[:MAX_DESCRIPTION]), 0, whole=True)
 
 
 def _regions(hits: Iterable[tuple[int, int]], flat: str) -> Iterator[tuple[int, int]]:
@@ -132,11 +129,13 @@ def _regions(hits: Iterable[tuple[int, int]], flat: str) -> Iterator[tuple[int, 
         yield start, end
 
 
-def _passage(text: str, offset: int, smuggled: bool, whole: bool = False) -> Passage | None:
+def _passage(text: str, offset: int, whole: bool = False) -> Passage | None:
     data = text.encode("ascii")
     found = [(cue, *hit.span()) for cue in cues() for hit in cue.pattern.finditer(data)]
     marks = [(a, b) for cue, a, b in found if cue.core]
     first, last = min((a for a, _ in marks), default=0), max((b for _, b in marks), default=len(text))
+    letter = _LETTER.search(text, first)
+    first = letter.start() if letter else first
     low, high = (0, len(text)) if whole else _reach(text, first, last)
     sentences = [(a, b) for a, b in _sentences(text[:high]) if b > low]
     ordering = {n for n, (a, b) in enumerate(sentences) if is_order(text[a:b])}
@@ -147,9 +146,7 @@ def _passage(text: str, offset: int, smuggled: bool, whole: bool = False) -> Pas
         for n, (a, b) in enumerate(sentences)
         if n in ordering or n - 1 in ordering or (a <= last and b >= first)
     ]
-    weights = {cue.kind: cue.weight for cue, a, b in found if b > low and a < high} | (
-        {"hidden": 3} if smuggled else {}
-    )
+    weights = {cue.kind: cue.weight for cue, a, b in found if b > low and a < high}
     return Passage(
         kinds=tuple(weights),
         weight=sum(weights.values()),
@@ -163,12 +160,14 @@ def _passage(text: str, offset: int, smuggled: bool, whole: bool = False) -> Pas
 
 def _reach(text: str, first: int, last: int) -> tuple[int, int]:
     """How far what is ordered may stand from the signs: before them in the same paragraph, after them in it and in
-    the two that follow."""
+    the one that follows."""
     low = 0
     for mark in _PARAGRAPH.finditer(text, 0, first):
         low = mark.end()
+    if _CLOSED.search(text, 0, last):
+        return low, last
     for n, mark in enumerate(_PARAGRAPH.finditer(text, last)):
-        if n == 2:
+        if n == 1:
             return low, mark.start()
     return low, len(text)
 
@@ -191,4 +190,4 @@ def is_order(sentence: str) -> bool:
 
 def delegates(text: str) -> bool:
     """True when a user hands the work over to what some text says."""
-    return bool(deeds().delegating.search(flatten(text[:MAX_TEXT])[0].encode("ascii")))
+    return bool(deeds().delegating.search(flatten(text[:MAX_TEXT]).encode("ascii")))

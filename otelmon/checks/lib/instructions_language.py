@@ -80,8 +80,8 @@ def deeds() -> Deeds:
     leads = "|".join(_of_languages(data["leads"]))
     between = "|".join(_of_languages(data["between"]))
     return Deeds(
-        order=_compile([rf"\b(?:{leads})[,:]? (?:(?:{between}) )*(?:{every})\b"]),
-        opening=_compile([rf"^[^a-z0-9]*(?:(?:{between}) )*(?:{every})\b"]),
+        order=_compile([rf"(?:\b(?:{leads})[,:]? |[,:] )(?:(?:{between}) )*(?:{every})\b"]),
+        opening=_compile([rf"(?m)^[^a-z0-9\n]*(?:(?:{between}) )*(?:{every})\b"]),
         classes={label: _compile([rf"\b(?:{words})\b"]) for label, words in verbs.items()},
         delegating=_compile(_of_languages(data["delegating"])),
     )
