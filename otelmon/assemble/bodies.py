@@ -8,32 +8,65 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from itertools import islice
 from typing import Any
 
 import msgspec
+
+from otelmon.assemble.error_words import (
+    BAD_STATUS,
+    ERROR_MEMBERS,
+    GOOD_FLAGS,
+    MESSAGE_MEMBERS,
+    STARTS,
+    STATUS_MEMBERS,
+    fold,
+)
 
 MAX_DEPTH = 3
 MAX_KEYS = 64
 MAX_TEXT = 2_000
 MAX_ERROR_LINE = 400
 
-_BAD_STATUS = frozenset({"error", "failed", "failure", "errored", "fault", "rejected", "invalid", "exception", "fail"})
-_GOOD_FLAGS = ("ok", "success", "succeeded", "successful", "is_success", "issuccess")
 _BAD_FLAGS = ("iserror", "is_error", "haserror", "has_error")
-_ERROR_KEYS = ("error", "errors", "exception", "fault", "error_message", "errormessage")
+_SAYS_NO = frozenset(("false", "no"))
+_LISTS_ERRORS = frozenset(ERROR_MEMBERS) - {"error", "error_message", "errormessage"}
+_NO_ERROR = frozenset(
+    ("none", "null", "false", "no", "0", "ok", "n/a", "ninguno", "ninguna", "keine", "aucune", "nenhum")
+)
 _CODE_KEYS = ("code", "error_code", "errorcode", "type", "error_type", "errortype")
-_MESSAGE_KEYS = ("message", "error_message", "errormessage", "detail", "details", "reason", "description", "msg")
+_ERROR_CODES = ("error_code", "errorcode", "errcode", "errno")
+_ERROR_SAYS = (
+    "error_message",
+    "errormessage",
+    "error_msg",
+    "errmsg",
+    "message",
+    "msg",
+    "mensaje",
+    "nachricht",
+    "mensagem",
+)
 _STATUS_KEYS = ("status", "status_code", "statuscode", "http_status", "httpstatus")
 _WRAPPERS = ("result", "response", "data", "output", "structuredcontent", "body", "payload")
+_HEADS = ("meta", "head", "header", "status", "error_info")
 _BESIDE_ERRORS = frozenset(
     {"request", "meta", "metadata", "extensions", "links", "context", "params", "input", "warnings", "documentation"}
 )
 _NUMBERS = frozenset({"code", "status", "statuscode", "status_code", "timestamp", "failed", "failures", "time", "took"})
-_OUTCOMES = ("status", "state", "result", "outcome")
+# What stands beside a status in an answer that says no more; anything else is data.
+_ENVELOPE = frozenset(
+    (*_STATUS_KEYS, *_CODE_KEYS, *MESSAGE_MEMBERS, *_WRAPPERS, *_BESIDE_ERRORS, "title", "instance", "headers", "timestamp",
+     "path", "url", "method", "request_id", "requestid", "trace_id", "documentation_url", "statustext", "status_text")
+)  # fmt: skip
+_DECISIONS = frozenset(
+    ("rejected", "invalid", "rechazado", "rechazada", "abgelehnt", "rejete", "rejetee", "rejeitado", "rejeitada")
+)
+_VERDICTS = ("valid", "is_valid", "isvalid", "passed", "compliant", "eligible")
 
 _ERROR_START = re.compile(
-    r"^\s*(?:\W{0,3}\s*)?(?:(?:tool|api|http|server|internal|execution|validation|runtime|unexpected|fatal)\s+)?"
-    r"(?:error|failed|failure|exception|errno)\b\s*(?P<sep>[:\[(\-–—!]|\d{3}\b|(?:while|when|executing|calling|running|occurred|to)\b|$)",
+    r"^\s*(?:\W{0,3}\s*)?(?:<(?:\w{1,20}_)?error>|(?:(?:tool|api|http|mcp|server|internal|execution|validation|runtime|unexpected|fatal)\s+){0,2}"
+    r"(?:error|failed|failure|exception|errno)\b\s*(?P<sep>[:\[(\-–—!]|\d{3}\b|(?:while|when|executing|calling|running|occurred|to)\b|$))",
     re.IGNORECASE,
 )
 _TYPED_START = re.compile(r"^\s*(?P<type>[A-Za-z_][\w.]{0,60}(?:Error|Exception|Timeout|Fault))\s*(?:[:(]|$)")
@@ -79,15 +112,21 @@ def _in_content(blocks: list[Any]) -> BodyError | None:
 
 
 def _in_object(value: Mapping[str, Any], path: str, depth: int) -> BodyError | None:
-    folded = {key.lower(): item for key, item in list(value.items())[:MAX_KEYS] if isinstance(key, str)}
+    folded = _folded(value)
     found = (
         _flags(folded, path)
         or _error_members(folded, path)
+        or _error_code(folded, path)
         or _status_number(folded, path)
         or _status_word(folded, path)
+        or _in_head(folded, path)
     )
     if found or depth >= MAX_DEPTH:
         return found
+    if path.rpartition(".")[2] == "data" and len(folded) == 1:  # GraphQL: the answer of one operation
+        (name, inner), *_ = folded.items()
+        if isinstance(inner, Mapping):
+            return _error_members(_folded(inner), f"{path}.{name}")
     for name in _WRAPPERS:
         inner = folded.get(name)
         if isinstance(inner, Mapping):
@@ -97,54 +136,100 @@ def _in_object(value: Mapping[str, Any], path: str, depth: int) -> BodyError | N
     return None
 
 
+def _folded(value: Mapping[str, Any]) -> dict[str, Any]:
+    return {fold(key): item for key, item in islice(value.items(), MAX_KEYS) if isinstance(key, str)}
+
+
 def _flags(folded: Mapping[str, Any], path: str) -> BodyError | None:
-    for name in _GOOD_FLAGS:
-        if folded.get(name) is False or (isinstance(folded.get(name), str) and folded[name].lower() == "false"):
+    for name in GOOD_FLAGS:
+        flag = folded.get(name)
+        said_no = isinstance(flag, str) and flag.strip().lower() in _SAYS_NO
+        if flag is False or said_no or (_is_zero(flag) and _text_of(folded, _ERROR_SAYS)):
             return _described(folded, path, name)
     for name in _BAD_FLAGS:
         if folded.get(name) is True:
             return _described(folded, path, name)
+    if folded.get("failed") is True and not _has_id(folded):
+        return _described(folded, path, "failed")
     return None
+
+
+def _is_zero(value: Any) -> bool:
+    """0 as a number: a flag where something is said of it, a count elsewhere."""
+    return isinstance(value, int) and not isinstance(value, bool) and value == 0
+
+
+def _has_id(folded: Mapping[str, Any]) -> bool:
+    return any(key == "id" or key.endswith(("_id", "number")) for key in folded)
 
 
 def _error_members(folded: Mapping[str, Any], path: str) -> BodyError | None:
     """`error` that holds something. A number beside other data is a count, not an error."""
-    done = any(folded.get(name) is True for name in _GOOD_FLAGS)
-    for name in _ERROR_KEYS:
+    done = any(folded.get(name) is True for name in GOOD_FLAGS)
+    for name in ERROR_MEMBERS:
         inner = folded.get(name)
-        if inner is True and name == "error":
+        if name == "error" and (inner is True or (inner == 1 and len(folded) <= 3 and _text_of(folded, _ERROR_SAYS))):
             return _described(folded, path, name)
         if not inner or isinstance(inner, bool | int | float) or done:
             continue
-        if name in ("errors", "exception", "fault") and not _is_error_value(inner):
+        if name in _LISTS_ERRORS and not _is_error_value(inner):
+            continue
+        if isinstance(inner, str) and inner.strip().lower() in _NO_ERROR:
             continue
         if name == "errors" and _is_partial(folded):
             continue
-        if isinstance(inner, str) and inner.strip().lower() in ("none", "null", "false", "no", "0", "ok", "n/a"):
-            continue
         return _from_member(inner, folded, f"{path}.{name}".lstrip("."))
+    return None
+
+
+def _error_code(folded: Mapping[str, Any], path: str) -> BodyError | None:
+    """`{"errcode": 40001, "errmsg": "..."}`: a code that is not zero, and what it means. A code with other data
+    and no such text is a record of one."""
+    done = any(folded.get(name) is True for name in GOOD_FLAGS)
+    for name in _ERROR_CODES:
+        code = folded.get(name)
+        if (
+            done
+            or not isinstance(code, int | str)
+            or isinstance(code, bool)
+            or str(code).strip() in ("", "0", "00", "OK")
+        ):
+            continue
+        message = _text_of(folded, _ERROR_SAYS)
+        if message and set(folded) <= _ENVELOPE | {name, *_ERROR_SAYS}:
+            return BodyError(message, f"{path}.{name}".lstrip("."), str(code)[:80], _number_of(folded))
     return None
 
 
 def _is_partial(folded: Mapping[str, Any]) -> bool:
     """A part of what was asked for failed and the rest is here: `{"created": 9, "errors": [...]}`."""
     for name, item in folded.items():
-        if name in _ERROR_KEYS or name in _BESIDE_ERRORS:
+        if name in ERROR_MEMBERS or name in _BESIDE_ERRORS:
             continue
         counted = isinstance(item, int) and not isinstance(item, bool) and item > 0 and name not in _NUMBERS
-        if counted or (isinstance(item, list | Mapping) and item):
+        if counted or _holds(item):
             return True
     return False
 
 
+def _holds(item: Any) -> bool:
+    """Whether a list or an object holds anything: `{"issue": null}` does not."""
+    if isinstance(item, Mapping):
+        return any(inner is not None for inner in islice(item.values(), MAX_KEYS))
+    return isinstance(item, list) and bool(item)
+
+
 def is_record_of_failure(value: Any) -> bool:
-    """A task, job or payment that failed, with its own id: what a reader of such records was asked for."""
+    """A task, job or payment that failed, with its own id, or the verdict of a validation: what a reader of such
+    records was asked for."""
     if not isinstance(value, Mapping):
         return False
-    folded = {key.lower(): item for key, item in list(value.items())[:MAX_KEYS] if isinstance(key, str)}
-    word = folded.get("status", folded.get("state"))
+    folded = _folded(value)
+    if any(isinstance(folded.get(name), bool) for name in _VERDICTS):
+        return True
+    word = next((folded[name] for name in STATUS_MEMBERS if name in folded), None)
     named = any(key == "id" or key.endswith(("_id", "id")) for key in folded)
-    return named and isinstance(word, str) and word.strip().lower() in _BAD_STATUS - {"error"}
+    return named and isinstance(word, str) and fold(word.strip()) in BAD_STATUS - {"error"}
 
 
 def _is_error_value(inner: Any) -> bool:
@@ -159,8 +244,8 @@ def _from_member(inner: Any, around: Mapping[str, Any], path: str) -> BodyError:
     if isinstance(inner, list):
         inner = inner[0]
     if isinstance(inner, Mapping):
-        folded = {key.lower(): item for key, item in list(inner.items())[:MAX_KEYS] if isinstance(key, str)}
-        message = _text_of(folded, _MESSAGE_KEYS) or _text_of(around, _MESSAGE_KEYS) or "error"
+        folded = _folded(inner)
+        message = _text_of(folded, MESSAGE_MEMBERS) or _text_of(around, MESSAGE_MEMBERS) or "error"
         code = _code_of(folded) or _code_of(around)
         return BodyError(message, path, code, _number_of(folded) or _number_of(around))
     return BodyError(str(inner)[:MAX_ERROR_LINE], path, _code_of(around), _number_of(around))
@@ -171,7 +256,7 @@ def _described(folded: Mapping[str, Any], path: str, name: str) -> BodyError:
     where = f"{path}.{name}".lstrip(".")
     if isinstance(inner, str | Mapping) and inner:
         return _from_member(inner, folded, where)
-    message = _text_of(folded, _MESSAGE_KEYS) or _content_text(folded) or f"{name} is {folded.get(name)}"
+    message = _text_of(folded, MESSAGE_MEMBERS) or _content_text(folded) or f"{name} is {folded.get(name)}"
     return BodyError(message, where, _code_of(folded), _number_of(folded))
 
 
@@ -191,24 +276,36 @@ def _status_number(folded: Mapping[str, Any], path: str) -> BodyError | None:
     status = _number_of(folded)
     if status is None:
         return None
-    explained = _text_of(folded, (*_MESSAGE_KEYS, "title", "error"))
-    if explained is None and len(folded) > 3:
+    explained = _text_of(folded, (*MESSAGE_MEMBERS, "title", "error"))
+    if explained is None and (len(folded) > 3 or not set(folded) <= _ENVELOPE):
         return None
     return BodyError(explained or f"status {status}", f"{path}.status".lstrip("."), _code_of(folded), status)
+
+
+def _in_head(folded: Mapping[str, Any], path: str) -> BodyError | None:
+    """A status that stands in a head of its own: `{"meta": {"code": 400, "message": "..."}}`."""
+    for name in _HEADS:
+        head = folded.get(name)
+        if isinstance(head, Mapping):
+            inner = _folded(head)
+            if set(inner) <= _ENVELOPE | set(ERROR_MEMBERS):
+                found = _status_number(inner, f"{path}.{name}".lstrip("."))
+                if found:
+                    return found
+    return None
 
 
 def _status_word(folded: Mapping[str, Any], path: str) -> BodyError | None:
     """`status: failed`. A record that has such a status (with an id and data of its own) is what
     was asked for, not a failure of the call, unless it explains an error."""
-    for name in _OUTCOMES:
+    for name in STATUS_MEMBERS:
         word = folded.get(name)
-        if not isinstance(word, str) or word.strip().lower() not in _BAD_STATUS:
+        if not isinstance(word, str) or fold(word.strip()) not in BAD_STATUS:
             continue
-        message = _text_of(folded, _MESSAGE_KEYS)
-        record = any(key == "id" or key.endswith(("_id", "number")) for key in folded)
-        if word.strip().lower() != "error" and record and message is None:
+        message, word = _text_of(folded, MESSAGE_MEMBERS), word.strip()
+        if word.lower() != "error" and _has_id(folded) and message is None:
             continue
-        if word.strip().lower() in ("rejected", "invalid") and message is None:
+        if fold(word) in _DECISIONS and message is None:
             continue
         return BodyError(message or word, f"{path}.{name}".lstrip("."), _code_of(folded), _number_of(folded))
     return None
@@ -254,7 +351,7 @@ def _in_text(text: str) -> BodyError | None:
     http = _HTTP_START.match(line)
     if http and len(text) <= MAX_ERROR_LINE and not _is_measure(line[http.end() :]):
         return BodyError(line, "", None, int(http["code"]))
-    if _ERROR_START.match(line) or _PHRASE_START.match(line):
+    if _ERROR_START.match(line) or _PHRASE_START.match(line) or STARTS.match(fold(line)):
         return BodyError(line, "")
     return None
 

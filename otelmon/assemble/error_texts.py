@@ -8,8 +8,11 @@ end as such a statement ends; and what a tool that reads logs or messages return
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from typing import Any
 
 from otelmon.assemble.bodies import EXPLAINS, BodyError
+from otelmon.assemble.error_words import BUT_DONE, MESSAGE_MEMBERS, REFUSES, fold
 
 MAX_NOTICE = 240  # characters; longer texts tell of something
 MAX_STATEMENT = 140
@@ -137,8 +140,31 @@ def _statement(tool_name: str, line: str) -> BodyError | None:
     validator, a shell or a dispatcher says."""
     if len(line) > MAX_STATEMENT or _BUT_DONE.search(line) or _ENDED.match(line):
         return None
-    if _VALIDATION.match(line) or (not asks(tool_name) and _STATEMENT.match(line)):
+    if _VALIDATION.match(line):
         return BodyError(line)
+    if asks(tool_name):
+        return None
+    plain = fold(line)
+    if _STATEMENT.match(line) or (REFUSES.match(plain) and not BUT_DONE.search(plain)):
+        return BodyError(line)
+    return None
+
+
+def lone_text(value: Any) -> str | None:
+    """The text of an object that holds nothing else: `{"detail": "Not found."}`."""
+    if isinstance(value, Mapping) and len(value) == 1:
+        (name, text), *_ = value.items()
+        if isinstance(text, str) and isinstance(name, str) and fold(name) in MESSAGE_MEMBERS:
+            return text
+    return None
+
+
+def refused_fields(value: Any) -> BodyError | None:
+    """`{"detail": [{"loc": ["body", "x"], "msg": "field required"}]}`: what web frameworks answer to a bad form."""
+    fields = value.get("detail") if isinstance(value, Mapping) and len(value) == 1 else None
+    first = fields[0] if isinstance(fields, list) and fields else None
+    if isinstance(first, Mapping) and "loc" in first and isinstance(first.get("msg"), str):
+        return BodyError(first["msg"][:MAX_NOTICE], "detail.0", "validation")
     return None
 
 

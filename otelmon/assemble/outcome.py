@@ -18,7 +18,7 @@ from typing import Any
 import msgspec
 
 from otelmon.assemble.bodies import BodyError, errors_in_body, is_record_of_failure
-from otelmon.assemble.error_texts import asks, returns_logs, short_error
+from otelmon.assemble.error_texts import asks, lone_text, refused_fields, returns_logs, short_error
 from otelmon.vocabulary.event import Outcome
 from otelmon.vocabulary.reading import HttpFields, ToolFields
 
@@ -35,7 +35,7 @@ _TIMEOUT = re.compile(
 )
 _NOT_STARTED = re.compile(
     r"connection[ _]?refused|ECONNREFUSED|ConnectionRefused|name or service not known|ENOTFOUND|getaddrinfo|"
-    r"no route to host|EHOSTUNREACH|could not resolve|failed to establish a new connection|connect(?:ion)? ?timeout|"
+    r"no route to host|EHOSTUNREACH|could not resolve (?:the )?(?:host|address|name|domain|proxy)|failed to establish a new connection|connect(?:ion)? ?timeout|"
     r"circuit breaker (?:is )?open",
     re.IGNORECASE,
 )
@@ -111,8 +111,10 @@ def derive_outcome(
 
 def _body_error(fields: ToolFields) -> BodyError | None:
     if fields.result is not None and not isinstance(fields.result, str):
-        asked_for = asks(fields.name) and is_record_of_failure(fields.result)
-        return None if asked_for else errors_in_body(fields.result, fields.result_text)
+        if asks(fields.name) and is_record_of_failure(fields.result):
+            return None
+        found = errors_in_body(fields.result, fields.result_text) or refused_fields(fields.result)
+        return found or short_error(fields.name, lone_text(fields.result))
     text = fields.result if isinstance(fields.result, str) else fields.result_text
     if text is None or returns_logs(fields.name):
         return None

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from otelmon.assemble.outcome import errors_in_body
+from otelmon.assemble.outcome import derive_outcome, errors_in_body
+from otelmon.vocabulary.reading import ToolFields
 from tests.assemble.test_outcome import verdict
 
 BODIES_WITH_ERRORS: list[Any] = [
@@ -30,6 +31,40 @@ BODIES_WITH_ERRORS: list[Any] = [
     {"errors": [{"message": "bad date"}], "meta": {"trace": "t-1"}, "status": 400},
     {"data": None, "errors": [{"message": "field x unknown", "path": ["x"]}]},
     [{"type": "text", "text": "Error: no such order"}],
+    {"success": "false", "msg": "no such order"},
+    {"success": "no"},
+    {"success": 0, "message": "no such order"},
+    {"failed": True, "message": "no such order"},
+    {"error": 1, "message": "no such order"},
+    {"traceback": "Traceback (most recent call last): ..."},
+    {"error_code": 17, "error_msg": "no such order"},
+    {"errcode": 40001, "errmsg": "invalid credential"},
+    {"ErrorCode": "AccessDenied", "Message": "no access"},
+    {"jsonrpc": "2.0", "id": 1, "error": {"code": -32602, "message": "Invalid params"}},
+    {"data": {"error": "no such order"}},
+    {"data": {"issue": None}, "errors": [{"message": "Could not resolve", "path": ["issue"]}]},
+    {"data": {"createOrder": {"userErrors": [{"message": "no stock"}], "order": None}}},
+    {"type": "https://example.com/no-credit", "title": "Not enough credit", "status": 403, "detail": "30 are missing"},
+    {"meta": {"code": 400, "error": "bad request"}},
+    {"status": {"code": 400, "message": "bad request"}},
+    {"head": {"status": 500}, "body": None},
+    {"exito": False, "mensaje": "no hay stock"},
+    {"Éxito": False},
+    {"estado": "fallido", "motivo": "tarjeta vencida"},
+    {"estado": "error", "mensaje": "sin conexión"},
+    {"erfolg": False},
+    {"fehler": "Auftrag nicht gefunden"},
+    {"status": "fehlgeschlagen"},
+    {"statut": "x", "erreur": {"message": "commande introuvable"}},
+    {"sucesso": False, "mensagem": "pedido recusado"},
+]
+
+# Objects with nothing but a text, and the answers of web frameworks: judged by the outcome, which knows the tool.
+LONE_ERRORS: list[Any] = [
+    {"detail": "Not found."},
+    {"detail": [{"loc": ["body", "x"], "msg": "field required", "type": "value_error.missing"}]},
+    {"message": "order_id is required"},
+    {"mensaje": "Pedido no encontrado"},
 ]
 
 TEXTS_WITH_ERRORS = [
@@ -45,6 +80,18 @@ TEXTS_WITH_ERRORS = [
     "An error occurred while running the tool. Please try again. Error: boom",
     "Traceback (most recent call last):\n  File \"x.py\", line 1\nKeyError: 'a'",
     "Error executing tool 'cancel' with arguments {}: boom",
+    "Tool execution failed: no such order",
+    "Internal server error",
+    "MCP error -32602: Invalid params",
+    "<error>no such order</error>",
+    "<tool_use_error>no such order</tool_use_error>",
+    "Error: no se encontró el pedido",
+    "Error al procesar el pago",
+    "Fehler: Auftrag nicht gefunden",
+    "Fehler beim Speichern",
+    "Erreur : commande introuvable",
+    "Échec: paiement refusé",
+    "Erro ao salvar o pedido",
 ]
 
 BODIES_WITHOUT: list[Any] = [
@@ -72,6 +119,34 @@ BODIES_WITHOUT: list[Any] = [
     {"logs": "Error: disk full\nError: disk full"},
     {"total": 404, "page": 1},
     {"code": 450, "name": "beam", "unit": "mm", "price": 3},
+    {"success": 0},
+    {"success": 1},
+    {"success": 0, "failed": 3, "pending": 2},
+    {"failed": True, "job_id": "J-1", "kind": "job"},
+    {"failed": [], "succeeded": [1]},
+    {"errcode": 0, "errmsg": "ok"},
+    {"error_code": 0},
+    {"errorCode": "0", "errorMessage": None},
+    {"error_code": "E12", "meaning": "door open"},
+    {"error_code": "E12", "message": "door open", "device": "lift 3"},
+    {"errorMessage": "", "id": 3},
+    {"status": 404, "items": 5},
+    {"code": 404, "city": "Lima"},
+    {"code": 500, "unit": "g"},
+    {"data": {"error": None}},
+    {"data": {"createOrder": {"userErrors": [], "order": {"id": 1}}}},
+    {"data": {"issue": {"id": 1}}, "errors": [{"message": "field x unknown"}]},
+    {"meta": {"code": 200}, "data": []},
+    {"meta": {"code": 404, "pages": 9, "label": "rooms"}},
+    {"last_error": "timeout", "state": "running", "id": 3},
+    {"detail": {"size": 3}},
+    {"exito": True},
+    {"errores": []},
+    {"fehler": 0},
+    {"error": "ninguno"},
+    {"estado": "activo"},
+    {"estado": "fallido", "id": "P-1", "importe": 3},
+    {"estado": "rechazado", "solicitud": "S-1"},
     [],
     [{"error": "disk full"}, {"error": "disk full"}],
     [{"name": "error"}],
@@ -91,6 +166,12 @@ TEXTS_WITHOUT = [
     "Logins that failed: 0",
     "Error handling in Python. " + "Exceptions are objects that are raised. " * 80,
     "Terrorism is a word with error in it: none",
+    "Sin errores.",
+    "Se corrigió el error del pedido.",
+    "Keine Fehler gefunden",
+    "Fehlerbehandlung in Python",
+    "Errores: 0",
+    "Errand done",
 ]
 
 
@@ -99,6 +180,21 @@ def test_errors_in_bodies_are_found(body: Any) -> None:
     assert errors_in_body(body, json.dumps(body)) is not None
     assert verdict(body).outcome == "failed"
     assert verdict(body).source == "result"
+
+
+@pytest.mark.parametrize("body", LONE_ERRORS, ids=json.dumps)
+def test_an_object_that_is_nothing_but_an_error(body: Any) -> None:
+    assert errors_in_body(body, json.dumps(body)) is None
+    assert verdict(body).outcome == "failed"
+    assert verdict(body | {"id": 3}).outcome == "succeeded"
+
+
+def test_the_verdict_of_a_validation_is_what_was_asked_for() -> None:
+    body = {"is_valid": False, "errors": ["amount must be positive"]}
+    outcomes = {
+        name: derive_outcome(ToolFields(name, name, result=body)).outcome for name in ("validate_order", "create_order")
+    }
+    assert outcomes == {"validate_order": "succeeded", "create_order": "failed"}
 
 
 @pytest.mark.parametrize("text", TEXTS_WITH_ERRORS)
