@@ -31,7 +31,8 @@ class Report(msgspec.Struct, kw_only=True):
     """What `otelmon check` found. `not_evaluable` is {rule id: {reason: runs}}; `problems` are inputs
     that could not be read (their neighbours were); `sources` is {trace id: where it came from}. `suppressed`
     counts what was found and is accepted, `undecided` conditions that could not be decided, `check_errors`
-    checks that raised, each {rule id: times}; `raised` is what and where."""
+    checks that raised, each {rule id: times}; `raised` is what and where. `first_unix_nano` and
+    `last_unix_nano` are the times of the runs' events, 0 without any."""
 
     runs: int = 0
     spans: int = 0
@@ -44,6 +45,8 @@ class Report(msgspec.Struct, kw_only=True):
     raised: dict[str, str] = {}
     suppressed: dict[str, int] = {}
     undecided: dict[str, int] = {}
+    first_unix_nano: int = 0
+    last_unix_nano: int = 0
 
     def merge(self, other: Report) -> None:
         """Add another world's report."""
@@ -58,6 +61,8 @@ class Report(msgspec.Struct, kw_only=True):
             for reason, runs in reasons.items():
                 mine[reason] = mine.get(reason, 0) + runs
         self.raised = {**other.raised, **self.raised}
+        self.first_unix_nano = min(filter(None, (self.first_unix_nano, other.first_unix_nano)), default=0)
+        self.last_unix_nano = max(self.last_unix_nano, other.last_unix_nano)
         for mine, theirs in (
             (self.check_errors, other.check_errors),
             (self.suppressed, other.suppressed),
@@ -132,7 +137,10 @@ class Checker:
         for record in records:
             for by_rule in record.suppressed.values():
                 suppressed.update(by_rule)
+        runs = [run for record in records for run in record.runs]
         return Report(
+            first_unix_nano=min((run.start_time_unix_nano for run in runs), default=0),
+            last_unix_nano=max((run.end_time_unix_nano for run in runs), default=0),
             runs=sum(len(record.runs) for record in records),
             spans=len(self._spans),
             tool_calls=sum(len(record.call_keys) for record in records),

@@ -14,17 +14,23 @@ from otelmon.app.runtime import DATABASE
 from otelmon.golden.model import GoldenTask, decode_task
 from otelmon.golden.tasks import mine_incident
 from otelmon.store.database import Database
+from otelmon.store.queries import payloads
+from otelmon.store.results import Payload
 from otelmon.vocabulary.config import Config
 from otelmon.vocabulary.errors import Problem, UnreachableError, UserError
 from otelmon.web.api import OWN_HEADER
 from otelmon.web.changes import change_incident
 from otelmon.web.reads import READS, answer, params_of
+from otelmon.web.stored import read_frames
 
 TIMEOUT_S = 30.0
 
 
 class Reader(Protocol):
-    """Answers reads of otelmon.web.reads by name, and changes incidents."""
+    """Answers reads of otelmon.web.reads by name, and changes incidents. `place` says what is read, in words."""
+
+    @property
+    def place(self) -> str: ...
 
     def read(self, name: str, **given: object) -> Any: ...
 
@@ -36,12 +42,20 @@ class Reader(Protocol):
         """Mine an incident as a golden task and keep it."""
         ...
 
+    def payloads(self, since: int | None, until: int | None) -> Iterator[Payload]:
+        """Stored messages received in [since, until), oldest first, few in memory at once."""
+        ...
+
 
 class ServerReader:
     """Asks a running server."""
 
     def __init__(self, client: httpx.Client) -> None:
         self._client = client
+
+    @property
+    def place(self) -> str:
+        return f"the server on {self._client.base_url.netloc.decode()}"
 
     def read(self, name: str, **given: object) -> Any:
         params = {k: str(v) for k, v in given.items() if v is not None}
@@ -60,12 +74,30 @@ class ServerReader:
         _raise_for(response)
         return decode_task(response.content)
 
+    def payloads(self, since: int | None, until: int | None) -> Iterator[Payload]:
+        params = {name: str(value) for name, value in (("since", since), ("until", until)) if value is not None}
+        with self._client.stream("GET", "/api/v1/payloads", params=params) as response:
+            if not response.is_success:
+                response.read()
+                _raise_for(response)
+            try:
+                yield from read_frames(response.iter_bytes())
+            except (httpx.HTTPError, msgspec.DecodeError) as error:
+                wrong = f"the stored spans did not all arrive: {error}"
+                raise UnreachableError(
+                    Problem(str(self._client.base_url), wrong, "a running `otelmon serve`")
+                ) from None
+
 
 class FileReader:
     """Opens the database itself: only while no server has it open."""
 
     def __init__(self, database: Database, now: int) -> None:
         self._database, self._now = database, now
+
+    @property
+    def place(self) -> str:
+        return f"the data folder {self._database.path.parent}"
 
     def read(self, name: str, **given: object) -> Any:
         return answer(self._database, name, {k: v for k, v in given.items() if v is not None})
@@ -75,6 +107,9 @@ class FileReader:
 
     def mine(self, incident_id: str) -> GoldenTask:
         return mine_incident(self._database, incident_id, self._now)
+
+    def payloads(self, since: int | None, until: int | None) -> Iterator[Payload]:
+        yield from payloads(self._database, since, until)
 
 
 def _raise_for(response: httpx.Response) -> None:

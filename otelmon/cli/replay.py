@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from pathlib import Path
 
 import click
@@ -11,6 +10,7 @@ import httpx
 from otelmon.app.reader import client_of
 from otelmon.app.sender import Sender, send_files
 from otelmon.cli.common import Context, print_json
+from otelmon.cli.times import nanos
 from otelmon.vocabulary.errors import OK, USAGE, Problem, UnreachableError, UserError
 from otelmon.web.api import OWN_HEADER
 
@@ -46,7 +46,7 @@ def command(context: Context, paths: tuple[Path, ...], since: str | None, until:
 
 
 def _again(context: Context, since: str, until: str | None) -> dict[str, int]:
-    given = {"since": str(_nanos(since)), **({"until": str(_nanos(until))} if until else {})}
+    given = {"since": str(nanos(since)), **({"until": str(nanos(until))} if until else {})}
     with client_of(context.config) as client:
         try:
             response = client.post("/api/v1/replay", json=given, headers={OWN_HEADER: "1"}, timeout=600.0)
@@ -57,14 +57,3 @@ def _again(context: Context, since: str, until: str | None) -> dict[str, int]:
             ) from None
         answer: dict[str, int] = response.json()
         return answer
-
-
-def _nanos(text: str) -> int:
-    """Nanoseconds of an ISO time; without a zone it is UTC."""
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
-        raise UserError(Problem(f"time {text}", "is not an ISO time", "for example 2026-11-30T08:00:00Z")) from None
-    if moment.tzinfo is None:
-        moment = moment.replace(tzinfo=UTC)
-    return int(moment.timestamp() * 1e9)

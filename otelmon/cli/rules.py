@@ -1,4 +1,4 @@
-"""otelmon rules: list, show, test, new."""
+"""otelmon rules: list, show, test, new, dry-run."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 import msgspec
 
+from otelmon.cli import dry_run
 from otelmon.cli.common import Context, print_json, print_table
 from otelmon.rules.examples import run_rule_tests
 from otelmon.rules.model import Rule
@@ -19,6 +20,9 @@ from otelmon.vocabulary.errors import ANSWER_NO, OK, Problem, UserError
 @click.group()
 def command() -> None:
     """What is checked."""
+
+
+command.add_command(dry_run.command)
 
 
 @command.command("list")

@@ -9,17 +9,19 @@ from typing import Any
 import msgspec
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
-from starlette.responses import PlainTextResponse, Response
+from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from otelmon import __version__
 from otelmon.golden.tasks import mine_incident
 from otelmon.metrics.exporter import CONTENT_TYPE
 from otelmon.store.database import Database
+from otelmon.store.queries import payloads
 from otelmon.vocabulary.errors import OtelmonError, Problem, UnreachableError, UserError
 from otelmon.web.changes import change_incident
 from otelmon.web.reads import READS, answer
 from otelmon.web.site import Site
+from otelmon.web.stored import frames
 
 Handler = Callable[[Request], Awaitable[Response]]
 OWN_HEADER = "x-otelmon"
@@ -31,6 +33,7 @@ ROUTES = (
     ("GET", "/healthz", "healthz"),
     ("GET", "/readyz", "readyz"),
     ("GET", "/api/v1/rules", "rules"),
+    ("GET", "/api/v1/payloads", "payloads"),
     ("GET", "/api/v1/{name}", "read"),
     ("POST", "/api/v1/incidents/{incident_id}/mine", "mine"),
     ("POST", "/api/v1/incidents/{incident_id}/{verb}", "change"),
@@ -73,6 +76,15 @@ class _Api:
         """What this process judges by now: the rules with version and origin, plug-ins, suppressions with
         what they kept back, checks that raised, conditions that could not be decided, the last reload."""
         return json_response(await run_in_threadpool(self._site.in_force))
+
+    async def payloads(self, request: Request) -> Response:
+        """The stored messages received in [`since`, `until`) (nanoseconds; each may be left out), oldest first, as
+        frames: 4 bytes of length, big-endian, then msgpack (topic, partition, offset, received_unix_nano, encoding,
+        value)."""
+        refuse_foreign(request)
+        given = {name: _moment(name, text) for name, text in request.query_params.items() if name in ("since", "until")}
+        found = payloads(self._database, given.get("since"), given.get("until"))
+        return StreamingResponse(frames(found), media_type="application/octet-stream")
 
     async def read(self, request: Request) -> Response:
         """One of the reads below; parameters in the query."""
@@ -127,7 +139,7 @@ class _Api:
 def _moment(name: str, text: str) -> int:
     if not (text.isascii() and text.isdigit() and len(text) <= 19):
         wrong = f"{name} is missing or not a number"
-        raise UserError(Problem("replay", wrong, "nanoseconds since the epoch, as a text of digits"))
+        raise UserError(Problem("request", wrong, "nanoseconds since the epoch, as a text of digits"))
     return int(text)
 
 
