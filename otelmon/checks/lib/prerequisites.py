@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from fnmatch import fnmatchcase
+from functools import lru_cache
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -69,18 +70,28 @@ def _read_all(tools: dict[str, tuple[Tool, ...]], view: View) -> dict[str, tuple
     found: dict[str, dict[str, Required]] = {}
     texts = [(name, tool.description) for name, same in tools.items() for tool in same]
     texts += [("", message.text) for message in view.system_messages]
+    names = tuple(tools)
     for subject, text in texts:
-        for later, required in _read(subject, text[:_MAX_TEXT], tools):
+        for later, required in _read(subject, text[:_MAX_TEXT], names):
             found.setdefault(later, {}).setdefault(required.tool, required)
     return {later: tuple(each.values()) for later, each in found.items()}
 
 
-def _read(subject: str, text: str, tools: Iterable[str]) -> Iterator[tuple[str, Required]]:
+@lru_cache(maxsize=512)  # an agent's instructions and tools are the same in all its conversations
+def _read(subject: str, text: str, tools: tuple[str, ...]) -> tuple[tuple[str, Required], ...]:
+    return tuple(_sentences(subject, text, frozenset(tools), tools))
+
+
+def _sentences(
+    subject: str, text: str, known: frozenset[str], tools: tuple[str, ...]
+) -> Iterator[tuple[str, Required]]:
     """(tool, what must come before it) for each sentence that says so. `subject` is the described tool."""
     for sentence in _SENTENCE.findall(text):
         plain = sentence.lower()
-        named = _named(sentence, tools)
-        if not named or _CONDITION.search(plain) or not _SENT.search(plain):
+        if not _SENT.search(plain) or _CONDITION.search(plain):
+            continue
+        named = _named(sentence, known)
+        if not named:
             continue
         pair = _pair(plain, named, subject)
         if pair and pair[0] != pair[1]:
@@ -90,7 +101,7 @@ def _read(subject: str, text: str, tools: Iterable[str]) -> Iterator[tuple[str, 
                 yield later, Required(named[0][1], None, sentence.strip())
 
 
-def _named(sentence: str, tools: Iterable[str]) -> list[tuple[int, str]]:
+def _named(sentence: str, tools: frozenset[str]) -> list[tuple[int, str]]:
     """(place, name) of the known tools a sentence names. A name that is a plain word must be quoted."""
     found = []
     for token in _TOKEN.finditer(sentence):
