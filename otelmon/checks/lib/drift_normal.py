@@ -26,6 +26,7 @@ _DEFAULTS: dict[str, Any] = {
     "propertyNames": True, "description": "", "title": "", "examples": [], "dependentRequired": {},
 }  # fmt: skip
 _SPACES = re.compile(r"\s+")
+_INSTANT = re.compile(r"\b\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:?\d\d)?)?")
 _PLAIN_NAME = re.compile(r"[\W_]+")
 _INFERRED = (
     (("properties", "required", "additionalProperties"), "object"),
@@ -38,8 +39,8 @@ class TooLargeError(Exception):
 
 
 def plain_text(text: str) -> str:
-    """A text with white space and composed characters made equal."""
-    return _SPACES.sub(" ", unicodedata.normalize("NFC", text)).strip()
+    """A text with white space, composed characters and dates (those of today) made equal."""
+    return _INSTANT.sub("<date>", _SPACES.sub(" ", unicodedata.normalize("NFC", text)).strip())
 
 
 def plain_name(name: str) -> str:
@@ -73,8 +74,9 @@ class _Normal:
             found = {**self._referred(pointer, stack), **found}
         found = _folded(found)
         found = {key: value for key, value in found.items() if _DEFAULTS.get(key, _NOTHING) != value}
-        if plain_name(str(found.get("title", ""))) in ("", plain_name(name), plain_name(name) + "arguments"):
-            found.pop("title", None)
+        title = found.get("title", "")
+        if not isinstance(title, str) or " " not in title or plain_name(title) == plain_name(name):
+            found.pop("title", None)  # the name of a class, or that of the parameter
         _type(found)
         return found
 

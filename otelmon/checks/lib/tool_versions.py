@@ -76,10 +76,12 @@ def _version(event: ToolDefinition, run: Run, conversation_id: str, hashes: Hash
 
 def _key(event: ToolDefinition, run: Run) -> str:
     """One tool is one name of one server; where no server is known, of one agent. What single calls show of
-    their own tool is often shorter than what the model is shown, and is a history of its own."""
+    their own tool is often shorter than what the model is shown, and other instrumentations word the same
+    definition otherwise: each is a history of its own."""
     owner = ("server", event.server) if event.server else ("agent", run.service_name, event.agent_name or run.agent_name or "")  # fmt: skip
     shown = "call" if event.of_call else "model"
-    return short_hash("tool", run.environment, run.service_namespace, *owner, shown, event.name)
+    shown_by = (shown, *sorted(run.dialects))
+    return short_hash("tool", run.environment, run.service_namespace, *owner, *shown_by, event.name)
 
 
 def _hash(event: ToolDefinition, hashes: Hashes | None) -> str:
