@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import msgspec
 
 from otelmon.checks.lib.following import Act, following, past_known
+from otelmon.checks.lib.unrequested import unrequested
 from otelmon.checks.registry import check
 from otelmon.checks.tool_poisoning import described
 from otelmon.checks.view import View
@@ -15,9 +16,11 @@ from otelmon.vocabulary.finding import Evidence
 
 
 class Params(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """`directed`: also calls that a directing text steers, not only those with a secret."""
+    """`directed`: also calls that a directing text steers, not only those with a secret; `plain_orders`: also
+    those that carry out an order in ordinary prose, where the user asked for nothing of the kind."""
 
     directed: bool = True
+    plain_orders: bool = True
 
 
 @check(on="call")
@@ -30,10 +33,14 @@ def data_exfiltration(call: ToolCall, view: View, params: Params) -> Iterator[Ev
     if params.directed:
         acts = [act for act in following(view).by_call.get(call.key, ()) if act.sink and act.how != "tool"]
         if acts:
-            yield _directed(call, acts, view)
+            yield _directed(call, acts, view, "in text that directs the agent")
+    if params.plain_orders:
+        for unasked in unrequested(view):
+            if unasked.act.call.key == call.key:
+                yield _directed(call, [unasked.act], view, "in an order that the user did not give", unasked.other)
 
 
-def _directed(call: ToolCall, acts: list[Act], view: View) -> Evidence:
+def _directed(call: ToolCall, acts: list[Act], view: View, how: str, unsure: bool = False) -> Evidence:
     act = next((a for a in acts if a.how == "destination"), acts[0])
     goes = "goes to" if act.how == "destination" else "carries"
     source = act.direction
@@ -42,10 +49,10 @@ def _directed(call: ToolCall, acts: list[Act], view: View) -> Evidence:
     )
     other = view.call_by_key.get(source.anchor)
     return Evidence(
-        summary=f"{call.tool_name} {goes} {act.value[:80]!r}, which only {place} said, in text that directs the agent",
+        summary=f"{call.tool_name} {goes} {act.value[:80]!r}, which only {place} said, {how}",
         anchor=call.key,
         key=act.path,
-        severity="high" if past_known(view, call.run_id) else "medium",
+        severity="high" if past_known(view, call.run_id) and not unsure else "medium",
         span_ids=(other.span_id,) if other else (),
         details={
             "other": source.anchor,

@@ -8,6 +8,7 @@ import msgspec
 
 from otelmon.checks.lib.directing import Direction
 from otelmon.checks.lib.following import Act, following, past_known
+from otelmon.checks.lib.unrequested import unrequested
 from otelmon.checks.registry import check
 from otelmon.checks.view import View
 from otelmon.vocabulary.event import ToolCall, ToolDefinition
@@ -19,10 +20,12 @@ _SHOWN = 5  # acts named in one piece of evidence
 
 class Params(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """`min_weight`: how heavy the signs in a result are that nobody followed, to be worth a finding: one that
-    people never write to each other counts 2 or 3, pressure and marks 1. `resisted`: report those at all."""
+    people never write to each other counts 2 or 3, pressure and marks 1. `resisted`: report those at all. `plain_orders`:
+    also orders in ordinary prose, once a write that the user did not ask for carries them out."""
 
     min_weight: int = 4
     resisted: bool = True
+    plain_orders: bool = True
 
 
 @check(on="call", name="tool_poisoning")
@@ -37,6 +40,28 @@ def tool_poisoning(call: ToolCall, view: View, params: Params) -> Iterator[Evide
     found = [d for d in following(view).directions if d.anchor == call.key]
     if found:
         yield from _evidence(call.key, f"the result of {call.tool_name}", found, view, params, call.run_id)
+    elif params.plain_orders:
+        yield from _obeyed(call, view)
+
+
+def _obeyed(call: ToolCall, view: View) -> Iterator[Evidence]:
+    """An order in plain data, that nobody but the agent carried out unasked."""
+    done = [unasked for unasked in unrequested(view) if unasked.act.direction.anchor == call.key]
+    if done:
+        act = done[0].act
+        yield Evidence(
+            summary=f"{act.call.tool_name} does what the result of {call.tool_name} orders, and the user did not ask "
+            f"for: {_short(act.direction.passage.quote)!r}",
+            anchor=call.key,
+            severity=_severity([u.act for u in done if not u.other], view, call.run_id, most="high"),
+            span_ids=tuple(unasked.act.call.span_id for unasked in done[:_SHOWN]),
+            details={
+                "quote": act.direction.passage.quote,
+                "signs": ["order"],
+                "followed": True,
+                "acts": [described(unasked.act) for unasked in done[:_SHOWN]],
+            },
+        )
 
 
 @check(on="definition", name="tool_poisoning")
@@ -78,11 +103,11 @@ def _evidence(
     )
 
 
-def _severity(sinks: Sequence[Act], view: View, run_id: str) -> Severity:
+def _severity(sinks: Sequence[Act], view: View, run_id: str, most: Severity = "critical") -> Severity:
     """High when followed; where the past of the conversation is not known the user may have said it."""
     if sinks and past_known(view, run_id):
         gone = any(view.effect(a.call).effect in _IRREVERSIBLE and a.call.outcome != "failed" for a in sinks)
-        return "critical" if gone else "high"
+        return most if gone else "high"
     return "medium"
 
 

@@ -49,7 +49,7 @@ class Direction(msgspec.Struct, frozen=True):
 
 def directions_of_result(call: ToolCall) -> tuple[tuple[Direction, ...], str, bool]:
     """The directing passages of a result; the rest of its text; and whether a part was not read."""
-    text = texts_of(call.result) if isinstance(call.result, (dict, list)) else call.result_text or ""
+    text = result_text(call)
     found = read(text)
     if not found.passages:
         return (), "", found.truncated
@@ -60,6 +60,17 @@ def directions_of_result(call: ToolCall) -> tuple[tuple[Direction, ...], str, bo
         if passage.weight >= RESULT_WEIGHT and compact(passage.quote)[:60] not in own
     )
     return made, "", found.truncated
+
+
+def result_text(call: ToolCall) -> str:
+    """What came back, as text: the strings of structured data one by one."""
+    return texts_of(call.result) if isinstance(call.result, (dict, list)) else call.result_text or ""
+
+
+def plain_direction(call: ToolCall, order: str) -> Direction:
+    """An order in a result that speaks to nobody in particular."""
+    passage = Passage(("order",), 0, (order,), order, order[:240], 0, len(order))
+    return _direction(f"{call.key}#order", call.key, "result", call.tool_name, call.position, passage)
 
 
 def directions_of_definition(definition: ToolDefinition, view: View) -> tuple[Direction, ...]:

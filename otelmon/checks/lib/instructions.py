@@ -182,6 +182,15 @@ def _sentences(text: str) -> Iterator[tuple[int, int]]:
         yield start, len(text)
 
 
+def sentence_at(flat: str, place: int) -> str:
+    """The sentence of a folded text around a place, at most 300 characters to each side."""
+    low, high = max(place - 300, 0), min(place + 300, len(flat))
+    for a, b in _sentences(flat[low:high]):
+        if a <= place - low < b:
+            return flat[low + a : low + b].strip()
+    return ""
+
+
 def is_order(sentence: str) -> bool:
     """True when a folded sentence orders something done."""
     data = sentence.strip().encode("ascii", "replace")

@@ -26,11 +26,13 @@ class Cue(msgspec.Struct, frozen=True):
 
 class Deeds(msgspec.Struct, frozen=True):
     """How a text orders something done. `order` is an order anywhere in a sentence; `opening` a base verb that is
-    an order where a sentence begins; `classes` the kinds of deeds, each with its words."""
+    an order where a sentence begins; `classes` the kinds of deeds, each with its verbs, `asking` these and the nouns
+    that ask for one; `delegating` hands the work over to a text."""
 
     order: Any
     opening: Any
     classes: dict[str, Any]
+    asking: dict[str, Any]
     delegating: Any
 
 
@@ -76,6 +78,7 @@ def deeds() -> Deeds:
     """The words of orders, in every language."""
     data = _orders()
     verbs = {label: "|".join(" ".join(part.values()).split()) for label, part in data["verbs"].items()}
+    nouns = {label: "|".join(" ".join(part.values()).split()) for label, part in data["nouns"].items()}
     every = "|".join(verbs.values())
     leads = "|".join(_of_languages(data["leads"]))
     between = "|".join(_of_languages(data["between"]))
@@ -83,5 +86,6 @@ def deeds() -> Deeds:
         order=_compile([rf"(?:\b(?:{leads})[,:]? |[,:] )(?:(?:{between}) )*(?:{every})\b"]),
         opening=_compile([rf"(?m)^[^a-z0-9\n]*(?:(?:{between}) )*(?:{every})\b"]),
         classes={label: _compile([rf"\b(?:{words})\b"]) for label, words in verbs.items()},
+        asking={label: _compile([rf"\b(?:{words}|{nouns.get(label, words)})\b"]) for label, words in verbs.items()},
         delegating=_compile(_of_languages(data["delegating"])),
     )

@@ -1,0 +1,128 @@
+"""Calls that do what some text in the data orders, where the user asked for nothing of the kind.
+
+Such text need not speak to a machine: "pay 900 to this account" in a mail is an order once somebody pays.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from weakref import WeakKeyDictionary
+
+import msgspec
+
+from otelmon.checks.lib.directing import Direction, plain_direction, result_text
+from otelmon.checks.lib.following import Act, following, is_address
+from otelmon.checks.lib.instructions import delegates, flatten, is_order, sentence_at
+from otelmon.checks.lib.instructions_language import deeds
+from otelmon.checks.lib.provenance import Lineage, lineage
+from otelmon.checks.lib.provenance_roles import Role
+from otelmon.checks.lib.values import EMAIL, URL, compact, words_of
+from otelmon.checks.lib.verbs import name_words
+from otelmon.checks.view import View
+from otelmon.vocabulary.event import ToolCall
+
+MAX_PLACES = 12  # places of one value in one text that are looked at
+_MIN = 6  # letters and digits of a value that is nobody's by chance
+_PLACES: frozenset[Role] = frozenset(("email", "url", "phone", "id", "code", "other"))
+_NAME = re.compile(r"[^.\[\]]+")
+
+
+class Unasked(msgspec.Struct, frozen=True):
+    """A call that carries out an order found in data. `other`: the user did ask for this kind of deed, and named
+    another place for it; else for none."""
+
+    act: Act
+    other: bool
+
+
+_REMEMBERED: WeakKeyDictionary[View, tuple[Unasked, ...]] = WeakKeyDictionary()
+
+
+def unrequested(view: View) -> tuple[Unasked, ...]:
+    """All such calls, in order; read once."""
+    known = _REMEMBERED.get(view)
+    if known is None:
+        known = _REMEMBERED[view] = tuple(_find(view))
+    return known
+
+
+def _find(view: View) -> Iterator[Unasked]:
+    candidates = [(call, line) for call in view.calls for line in _destinations(call, view)]
+    if not candidates:
+        return
+    said = "\n".join(message.text for message in view.user_messages())
+    if delegates(said):
+        return
+    steered = following(view).by_call
+    witnesses = _witnesses({compact(str(line.value)) for _, line in candidates}, view)
+    for call, line in candidates:
+        if call.key in steered:
+            continue
+        deed = _deed(call, line)
+        asked = deeds().asking[deed].search(flatten(said[:20_000]).encode("ascii")) is not None
+        if asked and not _names_another(line, said):
+            continue
+        sources = [w for w in witnesses.get(compact(str(line.value)), ()) if w.position < call.position]
+        orders = [_order(source, str(line.value)) for source in sources]
+        if orders and all(orders) and orders[0]:
+            direction = plain_direction(sources[0], orders[0])
+            yield Unasked(Act(call, direction, "destination", line.path, str(line.value), True), asked)
+
+
+def _destinations(call: ToolCall, view: View) -> Iterator[Lineage]:
+    """Arguments that say where a write goes, and that a result said first. A page that is merely read is none:
+    links in data are there to be followed."""
+    if view.effect(call).effect in ("read", "unknown"):
+        return
+    for line in lineage(call, view):
+        if line.source != "result" or line.position is None or not isinstance(line.value, str):
+            continue
+        if line.role not in _PLACES or len(compact(line.value)) < _MIN or len(line.value) > 200:
+            continue
+        name = (_NAME.findall(line.path) or [""])[-1]
+        if line.role != "other" or is_address(name, line.role, line.value):
+            yield line
+
+
+def _witnesses(keys: set[str], view: View) -> dict[str, list[ToolCall]]:
+    """The results that have each value: one pass."""
+    found: dict[str, list[ToolCall]] = {}
+    for call in view.calls:
+        for key in words_of(result_text(call)).words & keys:
+            found.setdefault(key, []).append(call)
+    return found
+
+
+def _order(source: ToolCall, value: str) -> str:
+    """The sentence that orders something with the value, when it stands in such sentences only."""
+    flat, wanted = flatten(result_text(source)[:200_000]), flatten(value)
+    first = ""
+    start = flat.find(wanted)
+    for _ in range(MAX_PLACES):
+        if start < 0:
+            return first
+        sentence = sentence_at(flat, start)
+        if not is_order(sentence):
+            return ""
+        first = first or sentence
+        start = flat.find(wanted, start + len(wanted))
+    return first
+
+
+def _deed(call: ToolCall, line: Lineage) -> str:
+    """The kind of deed a call is."""
+    name = " ".join(name_words(call.tool_name)).encode("ascii", "replace")
+    if line.role == "url":
+        return "visit"
+    return "send" if deeds().classes["send"].search(name) else "change"
+
+
+def _names_another(line: Lineage, said: str) -> bool:
+    """True when the user named a place of this kind: the one that was meant."""
+    pattern = EMAIL if line.role == "email" else URL if line.role == "url" else None
+    if pattern is not None:
+        return bool(pattern.search(said))
+    shape = compact(str(line.value))
+    digits = sum(c.isdigit() for c in shape)
+    return any(len(w) >= len(shape) - 3 and sum(c.isdigit() for c in w) >= digits - 3 for w in words_of(said).words if any(c.isdigit() for c in w))  # fmt: skip
