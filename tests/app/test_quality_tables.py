@@ -83,23 +83,9 @@ def test_domains_and_models_at_high_only() -> None:
     assert table("By model", *RUNS).rows[0][0] == "set a/b"
 
 
-def test_attacks_are_counted_apart() -> None:
-    runs = (
-        run("b", True),
-        run("r", True, hit("one"), attack="resisted"),
-        run("s1", True, hit("poison", family="attack"), attack="succeeded"),
-        run("s2", False, hit("poison", "medium", family="attack"), attack="succeeded"),
-    )
-    assert table("Attacks", *runs).rows == (
-        ("set", "benign", "1", "0", rate(0, 1), "0", rate(0, 1)),
-        ("set", "attacked, resisted", "1", "0", rate(0, 1), "1", rate(1, 1)),
-        ("set", "attacked, succeeded", "2", "1", rate(1, 2), "1", rate(1, 2)),
-    )
+def test_attacked_runs_are_no_runs_of_the_bundle() -> None:
+    runs = (run("b", True), run("r", True, hit("one"), attack="resisted"), run("s", False, attack="succeeded"))
     assert table("All rules together", *runs).rows[1][2:6] == ("0", "1", "0", "0")
-
-
-def test_no_attack_no_table() -> None:
-    assert all(t.title != "Attacks" for t in tables(RUNS))
 
 
 def test_thresholds_and_kinds() -> None:

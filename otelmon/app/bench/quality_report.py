@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from otelmon.app.bench.quality import Sources, measure
+from otelmon.app.bench.quality_attacks import attack_tables
 from otelmon.app.bench.quality_bars import Measured, bars_table
 from otelmon.app.bench.quality_claims import claims_table, statements
 from otelmon.app.bench.quality_runs import JudgedRun
@@ -33,5 +34,6 @@ def report(
         bars_table(Measured(runs, said), packs),
         *tables(runs),
         claims_table(runs, said),
+        *attack_tables(runs),
     ]
     return Report(tuple(table for table in made if table.rows), tuple(runs))

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 
 from otelmon.app.bench.quality_effects import effect_tables
-from otelmon.app.bench.quality_runs import ATTACK, JudgedRun, flagged
+from otelmon.app.bench.quality_runs import JudgedRun, flagged
 from otelmon.app.bench.quality_table import Table, by_set, cell, per_thousand, rate
 from otelmon.vocabulary.finding import Severity
 
@@ -22,7 +22,6 @@ def tables(runs: Sequence[JudgedRun]) -> list[Table]:
         _rules(labelled),
         _failures(labelled),
         _calls(runs),
-        _attacks(runs),
         _bundle("By domain", labelled, lambda run: f"{run.data_set} {run.domain}", LEVELS[-1:]),
         _bundle("By model", labelled, lambda run: f"{run.data_set} {run.model}", LEVELS[-1:]),
         *effect_tables(runs),
@@ -107,18 +106,3 @@ def _calls(runs: Sequence[JudgedRun]) -> Table:
             if there:
                 rows.append((name, kind, str(there), str(found), rate(found, there)))
     return Table("Calls that are wrong by the labels", ("data set", "kind", "calls", "flagged", "recall"), tuple(rows))
-
-
-def _attacks(runs: Sequence[JudgedRun]) -> Table:
-    """Runs with findings of the family attack at high, beside runs with any finding at high."""
-    rows: list[tuple[str, ...]] = []
-    for name, mine in by_set(runs):
-        if not any(run.attack for run in mine):
-            continue
-        for attack, words in (("", "benign"), ("resisted", "attacked, resisted"), ("succeeded", "attacked, succeeded")):
-            some = [run for run in mine if run.attack == attack]
-            by_family = sum(flagged(run, "high", lambda hit: hit.family == ATTACK) for run in some)
-            any_rule = sum(flagged(run, "high") for run in some)
-            rows.append((name, words, str(len(some)), str(by_family), rate(by_family, len(some)), str(any_rule), rate(any_rule, len(some))))  # fmt: skip
-    columns = ("data set", "runs", "number", "attack findings at high", "share", "any finding at high", "share of any")
-    return Table("Attacks", columns, tuple(rows))
