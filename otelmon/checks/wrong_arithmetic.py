@@ -10,12 +10,14 @@ import msgspec
 
 from otelmon.checks.lib.equations import wrong_equations
 from otelmon.checks.lib.instants import Instant
-from otelmon.checks.lib.timespans import Span, contradicted, exact_times, now_at, spans_claimed
+from otelmon.checks.lib.timespans import Span, contradicted, known_times, now_at, spans_claimed
 from otelmon.checks.registry import check
 from otelmon.checks.view import View
 from otelmon.vocabulary.event import AssistantMessage, Run, ToolCall
 from otelmon.vocabulary.finding import Evidence
 
+_CHANGES = ("write", "destructive")
+MAX_CLAIMING = 50  # messages of a run whose claims about spans of time are looked at: the first ones
 MAX_CALLS = 200  # calls after a message that are looked at
 
 
@@ -41,20 +43,21 @@ def wrong_arithmetic(run: Run, view: View, params: Params) -> Iterator[Evidence]
     Why it matters: what follows rests on it. A period that is over is taken to be open, a total is charged
     that is none.
     """
+    claiming = 0
     for message in view.run_events(run.run_id):
         if not isinstance(message, AssistantMessage) or not message.text:
             continue
-        wrong = [*(_times(message, view) if params.times else ()), *(_sums(message) if params.sums else ())]
+        spans = spans_claimed(message.text) if params.times and claiming < MAX_CLAIMING else []
+        claiming += bool(spans)
+        wrong = [*_times(spans, message, view), *(_sums(message) if params.sums else ())]
         if wrong:
-            acted = _acted_on(message, view)
-            yield _evidence(message, wrong, acted)
+            yield _evidence(message, wrong, _acted_on(message, view))
 
 
-def _times(message: AssistantMessage, view: View) -> list[_Wrong]:
-    spans = spans_claimed(message.text)
+def _times(spans: Sequence[Span], message: AssistantMessage, view: View) -> list[_Wrong]:
     if not spans:
         return []
-    now, known = now_at(message, view), list(exact_times(view.before(message)))
+    now, known = now_at(message, view), known_times(message, view)
     found = ((span, contradicted(span, now, known)) for span in spans)
     return [_Wrong(span.sentence, _why(span, times)) for span, times in found if times]
 
@@ -75,10 +78,10 @@ def _sums(message: AssistantMessage) -> list[_Wrong]:
 
 
 def _acted_on(message: AssistantMessage, view: View) -> ToolCall | None:
-    """The next write of the conversation that landed after the message."""
+    """The next call of the conversation after the message that changed something."""
     after = bisect_right(view.calls, message.position, key=lambda call: call.position)
     later = view.calls[after : after + MAX_CALLS]
-    return next((call for call in later if call.outcome == "succeeded" and view.writes(call)), None)
+    return next((call for call in later if call.outcome == "succeeded" and view.effect(call).effect in _CHANGES), None)
 
 
 def _evidence(message: AssistantMessage, wrong: Sequence[_Wrong], acted: ToolCall | None) -> Evidence:

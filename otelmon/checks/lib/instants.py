@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from functools import lru_cache
 from importlib.resources import files
 
@@ -100,9 +100,3 @@ def apart(one: Instant, other: Instant) -> tuple[timedelta, timedelta]:
     gaps = (other_first - one.last, one.first - other_last)
     greatest = max(other_last - one.first, one.last - other_first)
     return max(timedelta(), *gaps), greatest
-
-
-def of_clock(unix_nano: int) -> Instant:
-    """The instant of a clock."""
-    moment = datetime.fromtimestamp(unix_nano / 1e9, tz=UTC).replace(tzinfo=None)
-    return Instant(moment, moment, 0.0, 0)

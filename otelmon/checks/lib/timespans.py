@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from datetime import timedelta
-from functools import cache
+from functools import cache, lru_cache
 from importlib.resources import files
 from itertools import combinations
 from typing import Any, Literal
@@ -15,15 +15,17 @@ import msgspec
 
 from otelmon.checks.lib.claims import sentences
 from otelmon.checks.lib.claims_language import language_of
-from otelmon.checks.lib.instants import Instant, apart, instants_in, of_clock
-from otelmon.checks.lib.values import fold
+from otelmon.checks.lib.instants import Instant, apart, instants_in
+from otelmon.checks.lib.values import compact, fold
 from otelmon.checks.lib.verbs import name_words
 from otelmon.checks.view import View
 from otelmon.vocabulary.event import AssistantMessage, ContextMessage, Event, SystemMessage, ToolCall
 
+MAX_EVENTS = 400  # events before a message that are looked at
 MAX_TEXT = 24_000  # characters of a message, and of a text that may say what time it is
 _MAX_IN_SENTENCE = 8  # instants of one sentence that are compared
 _MAX_CLOCK = 300  # characters of an answer that tells the time
+_NEAR, _RIGHT_AFTER = 40, 12  # characters before and after "within 24 hours" where a no denies it
 _NEAR_NOW = 60  # characters between "current time" and the time
 _LENGTHS = {
     "minutes": timedelta(minutes=1),
@@ -31,7 +33,9 @@ _LENGTHS = {
     "days": timedelta(days=1),
     "weeks": timedelta(weeks=1),
 }
-_CLOSE = timedelta(days=60)  # a run's own clock is trusted for times this near to it
+
+# An id: letters and digits, five or more, no date.
+_ID = re.compile(r"(?<![\w\-])#?(?=[A-Za-z_\-]*\d)(?=[\d_\-]*[A-Za-z])[A-Za-z0-9][\w\-]{3,40}[A-Za-z0-9](?![\w\-])")
 
 
 class Span(msgspec.Struct, frozen=True):
@@ -44,10 +48,18 @@ class Span(msgspec.Struct, frozen=True):
     before: tuple[str, ...] = ()
 
 
+class Known(msgspec.Struct, frozen=True):
+    """The times of the evidence: of the records that a message names, or of all results when it names none."""
+
+    times: tuple[Instant, ...] = ()
+    of_named: bool = False
+
+
 class _Words(msgspec.Struct, frozen=True):
     within: re.Pattern[str]
     beyond: re.Pattern[str]
     denied: re.Pattern[str]
+    retracted: re.Pattern[str]
     supposed: re.Pattern[str]
     now: re.Pattern[str]
     clocks: frozenset[str]
@@ -69,7 +81,7 @@ def _words() -> _Words:
         return re.compile("|".join(parts))
 
     return _Words(
-        compiled(data["within"]), compiled(data["beyond"]), re.compile(data["denied"]), re.compile(data["supposed"]),
+        compiled(data["within"]), compiled(data["beyond"]), re.compile(data["denied"]), re.compile(data["retracted"]), re.compile(data["supposed"]),
         re.compile(data["now"]), frozenset(data["clocks"].split()), units,
     )  # fmt: skip
 
@@ -95,9 +107,15 @@ def _span_of(sentence: str, before: tuple[str, ...]) -> Span | None:
     if beyond:
         return Span("beyond", _length(beyond), plain, before)
     within = words.within.search(plain)
-    if within is None or words.denied.search(plain):
+    if within is None or _taken_back(plain, within):
         return None
     return Span("within", _length(within), plain, before)
+
+
+def _taken_back(sentence: str, within: re.Match[str]) -> bool:
+    """True when the sentence says that it is not within: right beside the words, or in strong words anywhere."""
+    near = sentence[max(within.start() - _NEAR, 0) : within.end() + _RIGHT_AFTER]
+    return bool(_words().retracted.search(sentence) or _words().denied.search(near))
 
 
 def _length(match: re.Match[str]) -> timedelta:
@@ -107,26 +125,28 @@ def _length(match: re.Match[str]) -> timedelta:
     return int(number) * _LENGTHS[_words().units[unit]]
 
 
-def contradicted(span: Span, now: Instant | None, known: Sequence[Instant]) -> tuple[Instant, Instant] | None:
-    """The two nearest times that the claim can speak of when none of them fit it, else None. `known` are exact
-    times of the evidence: they make a bare date exact."""
+def contradicted(span: Span, now: Instant | None, known: Known) -> tuple[Instant, Instant] | None:
+    """The two nearest times that the claim can speak of when none of them fit it, else None. Known exact times
+    make a bare date exact; where the message states no time, those of the record it names are meant."""
     year = now.first.year if now else None
     told = instants_in(span.sentence, year)
     for sentence in reversed(span.before):
         told = told or instants_in(sentence, year)
-    told = told[:_MAX_IN_SENTENCE]
-    stated = [item for item in told if now is None or not _same_day_part(item, now)]
-    times = [*stated, *([now] if now else [])]
-    if not stated or len(times) < 2:
-        return None
-    pairs = [pair for pair in combinations(times, 2)]
-    if span.kind == "beyond":
-        fits = [p for p in pairs if _greatest(p, known) >= span.length]
+    exact = [item for item in known.times if item.exact]
+    stated = [item for item in told[:_MAX_IN_SENTENCE] if now is None or not _same_day_part(item, now)]
+    if stated:
+        pairs = list(combinations([*stated, *([now] if now else [])], 2))
     else:
-        fits = [p for p in pairs if _least(p, known) <= span.length]
-    if fits:
+        pairs = [(item, now) for item in known.times] if now and exact and known.of_named else []
+    if not pairs or any(_fits(pair, span, exact) for pair in pairs):
         return None
     return min(pairs, key=lambda pair: apart(*pair))
+
+
+def _fits(pair: tuple[Instant, Instant], span: Span, exact: Sequence[Instant]) -> bool:
+    if span.kind == "beyond":
+        return _greatest(pair, exact) >= span.length
+    return _least(pair, exact) <= span.length
 
 
 def _same_day_part(item: Instant, now: Instant) -> bool:
@@ -150,18 +170,17 @@ def _exact(item: Instant, known: Sequence[Instant]) -> list[Instant]:
 
 
 def now_at(message: AssistantMessage, view: View) -> Instant | None:
-    """What time it was: as the instructions, a clock tool or the message say; else the run's clock, where
-    that is near what the message speaks of."""
-    for event in reversed(view.before(message)):
-        found = _now_in(_telling(event)) if not isinstance(event, ToolCall) else _clock(event)
+    """What time it was: as the instructions, a clock tool or the message itself say. (The clock of the run
+    is no witness: agents are told other times, in tests and in replays.)"""
+    for event in reversed(view.before(message)[-MAX_EVENTS:]):
+        found = _clock(event) if isinstance(event, ToolCall) else _now_in(_telling(event))
         if found:
             return found
-    stated = _now_in(message.text)
-    if stated:
-        return stated
-    clock = of_clock(message.start_time_unix_nano)
-    near = instants_in(message.text[:MAX_TEXT], clock.first.year)
-    return clock if any(apart(item, clock)[0] <= _CLOSE for item in near) else None
+    for instructions in view.system_messages[:1]:
+        found = _now_in(instructions.text)
+        if found:
+            return found
+    return _now_in(message.text)
 
 
 def _telling(event: Event) -> str:
@@ -169,7 +188,12 @@ def _telling(event: Event) -> str:
 
 
 def _now_in(text: str) -> Instant | None:
-    folded = fold(text[:MAX_TEXT])
+    return _stated_now(text[:MAX_TEXT]) if text else None
+
+
+@lru_cache(maxsize=256)
+def _stated_now(text: str) -> Instant | None:
+    folded = fold(text)
     for match in _words().now.finditer(folded):
         near = instants_in(folded[match.end() : match.end() + _NEAR_NOW])
         if near:
@@ -186,8 +210,20 @@ def _clock(call: ToolCall) -> Instant | None:
     return told[0] if len(told) == 1 else None
 
 
-def exact_times(events: Sequence[Event]) -> Iterator[Instant]:
-    """The exact times in the results of calls."""
-    for event in events:
-        if isinstance(event, ToolCall) and event.result_text:
-            yield from (item for item in instants_in(event.result_text[:MAX_TEXT]) if item.exact)
+def known_times(message: AssistantMessage, view: View) -> Known:
+    """The times in the results before a message: of those that hold an id it names, else of all."""
+    results = [e for e in view.before(message)[-MAX_EVENTS:] if isinstance(e, ToolCall) and e.result_text]
+    named = _ids_in(message.text[:MAX_TEXT])
+    holding = [call for call in results if named & _ids_in((call.result_text or "")[:MAX_TEXT])]
+    texts = [(call.result_text or "")[:MAX_TEXT] for call in (holding or results)]
+    return Known(tuple(item for text in texts for item in _instants(text)), bool(holding))
+
+
+@lru_cache(maxsize=256)
+def _instants(text: str) -> tuple[Instant, ...]:
+    return instants_in(text)
+
+
+@lru_cache(maxsize=256)
+def _ids_in(text: str) -> frozenset[str]:
+    return frozenset(compact(token) for token in _ID.findall(text))

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from otelmon.checks.lib.instants import MAX_INSTANTS, apart, instants_in, of_clock
+from otelmon.checks.lib.instants import MAX_INSTANTS, apart, instants_in
 
 
 @pytest.mark.parametrize(
@@ -50,10 +50,6 @@ def test_an_impossible_hour_leaves_the_day() -> None:
 def test_zones_shift_times() -> None:
     one, other = instants_in("2024-05-14 12:00 UTC and 2024-05-14 08:00 -05:00")
     assert apart(one, other) == (timedelta(hours=1), timedelta(hours=1))
-
-
-def test_the_clock_is_in_utc() -> None:
-    assert of_clock(0).first.isoformat() == "1970-01-01T00:00:00"
 
 
 def test_a_long_list_is_cut() -> None:

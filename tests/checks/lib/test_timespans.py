@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from otelmon.checks.lib.instants import instants_in
-from otelmon.checks.lib.timespans import contradicted, spans_claimed
+from otelmon.checks.lib.timespans import Known, contradicted, spans_claimed
 
 NOW = instants_in("2024-05-15 15:00:00")[0]
 
@@ -64,11 +64,19 @@ def test_rules_questions_and_plans_claim_nothing(text: str) -> None:
 )
 def test_only_what_no_reading_makes_true_is_wrong(text: str, wrong: bool) -> None:
     (span,) = spans_claimed(text)
-    assert bool(contradicted(span, NOW, [])) is wrong
+    assert bool(contradicted(span, NOW, Known())) is wrong
 
 
 def test_the_evidence_makes_a_bare_day_exact() -> None:
     (span,) = spans_claimed("Made on May 14, within the last 24 hours.")
     morning, evening = instants_in("2024-05-14 09:00 2024-05-14 20:00")
-    assert contradicted(span, NOW, [morning])
-    assert not contradicted(span, NOW, [morning, evening])
+    assert contradicted(span, NOW, Known((morning,)))
+    assert not contradicted(span, NOW, Known((morning, evening)))
+
+
+def test_the_record_that_is_named_says_when() -> None:
+    (span,) = spans_claimed("Made within the last 24 hours.")
+    old = instants_in("2024-05-01 09:00 2024-05-16")
+    assert contradicted(span, NOW, Known(old[:1], of_named=True))
+    assert not contradicted(span, NOW, Known(old[:1]))  # of some record
+    assert not contradicted(span, NOW, Known(old, of_named=True))  # a day of it is near
