@@ -37,7 +37,7 @@ def tool_poisoning(call: ToolCall, view: View, params: Params) -> Iterator[Evide
     Why it matters: whoever can write into a page, a mail or a ticket that the agent reads would otherwise act
     with the agent's rights.
     """
-    found = [d for d in following(view).directions if d.anchor == call.key]
+    found = following(view).by_anchor.get(call.key, ())
     if found:
         yield from _evidence(call.key, f"the result of {call.tool_name}", found, view, params, call.run_id)
     elif params.plain_orders:
@@ -46,7 +46,7 @@ def tool_poisoning(call: ToolCall, view: View, params: Params) -> Iterator[Evide
 
 def _obeyed(call: ToolCall, view: View) -> Iterator[Evidence]:
     """An order in plain data, that nobody but the agent carried out unasked."""
-    done = [unasked for unasked in unrequested(view) if unasked.act.direction.anchor == call.key]
+    done = unrequested(view).by_source.get(call.key, ())
     if done:
         act = done[0].act
         yield Evidence(
@@ -68,7 +68,7 @@ def _obeyed(call: ToolCall, view: View) -> Iterator[Evidence]:
 def tool_poisoning_of_definition(definition: ToolDefinition, view: View, params: Params) -> Iterator[Evidence]:
     """The same in the description of a tool, or of its arguments."""
     anchor = f"tool:{definition.name}"
-    found = [d for d in following(view).directions if d.anchor == anchor and d.position == definition.position]
+    found = [d for d in following(view).by_anchor.get(anchor, ()) if d.position == definition.position]
     if found:
         yield from _evidence(anchor, f"the description of {definition.name}", found, view, params, definition.run_id)
 

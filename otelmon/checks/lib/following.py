@@ -51,6 +51,7 @@ class Following(msgspec.Struct, frozen=True):
     """All directing texts of a conversation in order, and the acts by the key of the text and of the call."""
 
     directions: tuple[Direction, ...]
+    by_anchor: dict[str, tuple[Direction, ...]]
     by_direction: dict[str, tuple[Act, ...]]
     by_call: dict[str, tuple[Act, ...]]
     truncated: frozenset[str]
@@ -92,7 +93,7 @@ class _Walk:
 
     def result(self) -> Following:
         if not self._any_direction():
-            return Following((), {}, {}, frozenset(self.truncated))
+            return Following((), {}, {}, {}, frozenset(self.truncated))
         for event in self.view.events:
             match event:
                 case UserMessage():
@@ -107,6 +108,9 @@ class _Walk:
                         self._direct(direction)
                 case ToolCall():
                     self._call(event)
+        by_anchor: dict[str, list[Direction]] = {}
+        for direction in self.directions:
+            by_anchor.setdefault(direction.anchor, []).append(direction)
         by_direction: dict[str, list[Act]] = {}
         by_call: dict[str, list[Act]] = {}
         for act in self.acts:
@@ -114,6 +118,7 @@ class _Walk:
             by_call.setdefault(act.call.key, []).append(act)
         return Following(
             tuple(self.directions),
+            {key: tuple(same) for key, same in by_anchor.items()},
             {key: tuple(acts) for key, acts in by_direction.items()},
             {key: tuple(acts) for key, acts in by_call.items()},
             frozenset(self.truncated),

@@ -36,14 +36,26 @@ class Unasked(msgspec.Struct, frozen=True):
     other: bool
 
 
-_REMEMBERED: WeakKeyDictionary[View, tuple[Unasked, ...]] = WeakKeyDictionary()
+class Unrequested(msgspec.Struct, frozen=True):
+    """All such calls of a conversation, by the key of the call, and of the call whose result has the order."""
+
+    by_call: dict[str, tuple[Unasked, ...]]
+    by_source: dict[str, tuple[Unasked, ...]]
 
 
-def unrequested(view: View) -> tuple[Unasked, ...]:
-    """All such calls, in order; read once."""
+_REMEMBERED: WeakKeyDictionary[View, Unrequested] = WeakKeyDictionary()
+
+
+def unrequested(view: View) -> Unrequested:
+    """The calls that carry out what only an order in data said; read once."""
     known = _REMEMBERED.get(view)
     if known is None:
-        known = _REMEMBERED[view] = tuple(_find(view))
+        by_call: dict[str, tuple[Unasked, ...]] = {}
+        by_source: dict[str, tuple[Unasked, ...]] = {}
+        for found in _find(view):
+            for table, key in ((by_call, found.act.call.key), (by_source, found.act.direction.anchor)):
+                table[key] = (*table.get(key, ()), found)
+        known = _REMEMBERED[view] = Unrequested(by_call, by_source)
     return known
 
 
