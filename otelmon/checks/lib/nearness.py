@@ -22,6 +22,7 @@ _SHORTEST = 4  # characters of the id body below which one edit says nothing
 _LONG = 6  # from here on letters may differ, be missing or be too many
 _ADDRESS = 10  # words without a digit are kept from here on: they may be addresses
 MAX_LOOKUPS = 300  # invented values of one conversation that are compared; later ones are only invented
+MAX_COMPARED = 3_000_000  # words of one conversation that are compared; as above
 _PER_EDIT = 3  # two edits need twice as long a body, and so on
 _SUFFIX = re.compile(r"[-_/.:#]?[^\W_]{1,3}|[-_/.:#][^\W_]{1,6}")
 _GENERIC = frozenset(("id", "number", "no", "nr", "num", "ref", "reference", "key", "code", "uuid", "guid", "numero", "nummer"))  # fmt: skip
@@ -47,6 +48,7 @@ class _Known:
                 words.append(word)
                 places.append(position)
         self.answers: dict[tuple[str, str, int], tuple[Near, ...]] = {}
+        self.compared = 0
 
 
 _REMEMBERED: WeakKeyDictionary[View, _Known] = WeakKeyDictionary()
@@ -62,7 +64,7 @@ def near_edits(line: Lineage, call: ToolCall, view: View, most: int) -> tuple[Ne
         known = _REMEMBERED[view] = _Known(view)
     asked = (call.key, line.path, most)
     if asked not in known.answers:
-        if len(known.answers) >= MAX_LOOKUPS:
+        if len(known.answers) >= MAX_LOOKUPS or known.compared >= MAX_COMPARED:
             return ()
         known.answers[asked] = _look_up(body, line.role, call, view, known, most)
     return known.answers[asked]
@@ -73,6 +75,7 @@ def _look_up(body: str, role: str, call: ToolCall, view: View, known: _Known, mo
     found: list[tuple[int, str, int]] = []
     for length in range(len(body) - allowed, len(body) + allowed + 1):
         words, places = known.by_length.get(length, ([], []))
+        known.compared += len(words)
         for word, edits, at in extract(body, words, scorer=OSA.distance, score_cutoff=allowed, limit=None):
             apart = edits and _has_digit(word, role) and (len(body) >= _LONG or _same_letters(body, word))
             if apart and places[at] < call.position:

@@ -114,7 +114,8 @@ class Index:
         self.searches = MAX_SEARCHES
         self._texts: list[_Text] = []
         self._read: dict[str, int] = dict.fromkeys(_GROUPS, 0)
-        self._described: list[_Text] = []
+        self._described: list[ToolDefinition] = []
+        self._known_tools: set[tuple[str, str]] = set()
         self._proposed: list[_Text] = []
         self._asides: dict[str, dict[str, Place]] = {"described": {}, "proposed": {}}
         self._pending: list[_Text] = []
@@ -144,17 +145,19 @@ class Index:
     @property
     def described(self) -> dict[str, Place]:
         """What only tool descriptions had."""
-        return self._aside("described", self._described)
+        texts = [_Text(_described_text(tool), ("tool_description", tool.position)) for tool in self._described]
+        self._described = []
+        return self._aside("described", texts)
 
     @property
     def proposed(self) -> dict[str, Place]:
         """What the assistant proposed before the user answered."""
-        return self._aside("proposed", self._proposed)
+        texts, self._proposed = self._proposed, []
+        return self._aside("proposed", texts)
 
     def _aside(self, name: str, texts: list[_Text]) -> dict[str, Place]:
         table = self._asides[name]
-        while texts:
-            item = texts.pop(0)
+        for item in texts:
             for key in words_of(item.text).words | numbers_of(item.text).numbers | days_of(item.text).dates:
                 table.setdefault(key, item.place)
         return table
@@ -166,10 +169,10 @@ class Index:
 
     def learn_definition(self, definition: ToolDefinition) -> None:
         """What a tool's description says is no source; it is remembered to say so."""
-        text = definition.description
-        if definition.input_schema is not None:
-            text += " " + msgspec.json.encode(definition.input_schema).decode("utf-8", "replace")
-        self._described.append(_Text(text, ("tool_description", definition.position)))
+        known = definition.definition_hash or f"at {definition.position}"
+        if (definition.name, known) not in self._known_tools:  # each run repeats what its agent has
+            self._known_tools.add((definition.name, known))
+            self._described.append(definition)
 
     def propose(self, text: str, position: int) -> None:
         """What the assistant says becomes a proposal once the user has answered it."""
@@ -195,9 +198,10 @@ class Index:
         echoes = {form for value in item.except_values for form in _forms(value)}
         for field in _GROUPS[group]:
             table = self.tables[field]
-            for key in getattr(found, _FIELDS.get(field, field)):
-                if key not in table and (not echoes or str(key) not in echoes):
-                    table[key] = item.place
+            new = getattr(found, _FIELDS.get(field, field)).difference(table)
+            if echoes:
+                new = {key for key in new if str(key) not in echoes}
+            table.update(dict.fromkeys(new, item.place))
         if isinstance(found, Numbers):
             self._take_amounts(found.numbers - echoes)
 
@@ -227,6 +231,12 @@ _READERS: dict[str, Callable[[str], Words | Grouped | Numbers | Days]] = {
     "numbers": numbers_of,
     "days": days_of,
 }
+
+
+def _described_text(tool: ToolDefinition) -> str:
+    if tool.input_schema is None:
+        return tool.description
+    return f"{tool.description} {msgspec.json.encode(tool.input_schema).decode('utf-8', 'replace')}"
 
 
 def _forms(value: Any) -> set[str]:
