@@ -47,19 +47,18 @@ class Direction(msgspec.Struct, frozen=True):
         return len(words) > 1 and any(words <= order for order in self.stems)
 
 
-def directions_of_result(call: ToolCall) -> tuple[tuple[Direction, ...], str, bool]:
-    """The directing passages of a result; the rest of its text; and whether a part was not read."""
+def directions_of_result(call: ToolCall) -> tuple[Direction, ...]:
+    """The directing passages of a result."""
     text = result_text(call)
     found = read(text)
-    if not found.passages:
-        return (), "", found.truncated
+    if not found:
+        return ()
     own = compact(texts_of(call.arguments)) if call.arguments else ""  # what the agent wrote itself comes back
-    made = tuple(
+    return tuple(
         _direction(f"{call.key}#{n}", call.key, "result", call.tool_name, call.position, passage)
-        for n, passage in enumerate(found.passages)
+        for n, passage in enumerate(found)
         if passage.weight >= RESULT_WEIGHT and compact(passage.quote)[:60] not in own
     )
-    return made, "", found.truncated
 
 
 def result_text(call: ToolCall) -> str:

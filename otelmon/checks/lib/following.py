@@ -18,6 +18,7 @@ from otelmon.checks.view import View
 from otelmon.vocabulary.event import (
     AssistantMessage,
     ContextMessage,
+    Event,
     SystemMessage,
     ToolCall,
     ToolDefinition,
@@ -25,7 +26,7 @@ from otelmon.vocabulary.event import (
 )
 
 How = Literal["destination", "value", "phrase", "tool"]
-MAX_DIRECTIONS = 400  # of one conversation; a later text that directs is reported, but not followed up
+MAX_DIRECTIONS = 5_000  # of one conversation: as many as it may have calls; later ones go unsaid
 MAX_CONTACTS = 60  # contacts looked at in one long argument
 _PHRASE = 16  # letters of wording that are nobody's own by chance
 _CONTACT = re.compile(r"""[^\s"'<>()\[\]{},;|]{5,200}""")
@@ -54,7 +55,6 @@ class Following(msgspec.Struct, frozen=True):
     by_anchor: dict[str, tuple[Direction, ...]]
     by_direction: dict[str, tuple[Act, ...]]
     by_call: dict[str, tuple[Act, ...]]
-    truncated: frozenset[str]
 
 
 _REMEMBERED: WeakKeyDictionary[View, Following] = WeakKeyDictionary()
@@ -89,25 +89,12 @@ class _Walk:
         self.pending: list[str] = []
         self.used: set[str] = set()
         self.acts: list[Act] = []
-        self.truncated: set[str] = set()
 
     def result(self) -> Following:
         if not self._any_direction():
-            return Following((), {}, {}, {}, frozenset(self.truncated))
+            return Following((), {}, {}, {})
         for event in self.view.events:
-            match event:
-                case UserMessage():
-                    self._hear(event.text)
-                case SystemMessage() | ContextMessage():
-                    self.clean |= words_of(event.text).words
-                    self.users += "\n" + compact(event.text[:20_000])
-                case AssistantMessage():
-                    self.pending.append(event.text)
-                case ToolDefinition():
-                    for direction in self.found.get(_definition_key(event), ()):
-                        self._direct(direction)
-                case ToolCall():
-                    self._call(event)
+            self._see(event)
         by_anchor: dict[str, list[Direction]] = {}
         for direction in self.directions:
             by_anchor.setdefault(direction.anchor, []).append(direction)
@@ -121,21 +108,31 @@ class _Walk:
             {key: tuple(same) for key, same in by_anchor.items()},
             {key: tuple(acts) for key, acts in by_direction.items()},
             {key: tuple(acts) for key, acts in by_call.items()},
-            frozenset(self.truncated),
         )
+
+    def _see(self, event: Event) -> None:
+        match event:
+            case UserMessage():
+                self._hear(event.text)
+            case SystemMessage() | ContextMessage():
+                self.clean |= words_of(event.text).words
+                self.users += "\n" + compact(event.text[:20_000])
+            case AssistantMessage():
+                self.pending.append(event.text)
+            case ToolDefinition():
+                for direction in self.found.get(_definition_key(event), ()):
+                    self._direct(direction)
+            case ToolCall():
+                self._call(event)
 
     def _any_direction(self) -> bool:
         """Find the texts that direct first: most conversations have none, and nothing more is to be done."""
         self.found: dict[str, tuple[Direction, ...]] = {}
-        self.plain: dict[str, str] = {}
         for event in self.view.events:
             if isinstance(event, ToolCall):
-                directions, rest, cut = directions_of_result(event)
-                if cut:
-                    self.truncated.add(event.key)
+                directions = directions_of_result(event)
                 if directions:
                     self.found[event.key] = directions
-                    self.plain[event.key] = rest
             elif isinstance(event, ToolDefinition):
                 directions = directions_of_definition(event, self.view)
                 if directions:

@@ -13,7 +13,7 @@ import msgspec
 from otelmon.checks.lib.instructions_language import core, cues, deeds
 from otelmon.checks.lib.values import fold
 
-MAX_TEXT = 200_000  # characters read of one text, from both ends; what lies between is a named gap ("truncated")
+MAX_TEXT = 1_000_000  # characters read of one text, half from each end; what lies between goes unread
 MAX_PASSAGES = 20  # passages of one text; what comes later belongs to the last one's kind
 BEFORE, AFTER = 400, 900  # characters around the signs that may hold what is ordered
 MAX_DESCRIPTION = 20_000  # characters read of what a tool says of itself
@@ -50,17 +50,6 @@ class Passage(msgspec.Struct, frozen=True):
     end: int
 
 
-class Read(msgspec.Struct, frozen=True):
-    """A text, read: its passages, all of it folded, and whether a part was too long to be read."""
-
-    passages: tuple[Passage, ...]
-    flat: str
-    truncated: bool
-
-
-_NOTHING = Read((), "", False)
-
-
 def texts_of(value: Any) -> str:
     """The strings of a JSON value as one text, with a mark between them."""
     if isinstance(value, str):
@@ -93,17 +82,16 @@ def flatten(text: str) -> str:
     return text.replace("\u2019", "'").encode("ascii", "replace").decode("ascii")
 
 
-def read(text: str) -> Read:
-    """Find what directs in a text. Linear; at most MAX_TEXT characters of it are read."""
+def read(text: str) -> tuple[Passage, ...]:
+    """The passages of a text that direct. Linear; at most MAX_TEXT characters of it are read."""
     if len(text) < 12:
-        return _NOTHING
-    truncated = len(text) > MAX_TEXT
-    if truncated:
+        return ()
+    if len(text) > MAX_TEXT:
         text = f"{text[: MAX_TEXT // 2]}\n{STOP}\n{text[-(MAX_TEXT // 2) :]}"
     flat = flatten(text)
     spans = list(_regions((m.span() for m in core().finditer(flat.encode("ascii"))), flat))
     made = [_passage(flat[a:b], a) for a, b in spans[:MAX_PASSAGES]]
-    return Read(tuple(p for p in made if p), flat, truncated)
+    return tuple(passage for passage in made if passage is not None)
 
 
 @lru_cache(maxsize=2048)

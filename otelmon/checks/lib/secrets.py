@@ -22,7 +22,7 @@ from otelmon.checks.lib.verbs import name_words as tool_words
 from otelmon.checks.view import View
 from otelmon.vocabulary.event import SystemMessage, ToolCall, UserMessage
 
-MAX_SECRETS = 300  # of one conversation; the first ones
+MAX_SECRETS = 2_000  # of one conversation; the first ones
 MAX_TEXT = 400_000  # characters read of one text
 _TOKEN = re.compile(r"[A-Za-z0-9_\-+.~!$%^]{6,}")
 _KEY_BODY = re.compile(r"[A-Za-z0-9+/]{32,76}")

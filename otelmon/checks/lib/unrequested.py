@@ -11,7 +11,7 @@ from weakref import WeakKeyDictionary
 
 import msgspec
 
-from otelmon.checks.lib.directing import Direction, plain_direction, result_text
+from otelmon.checks.lib.directing import plain_direction, result_text
 from otelmon.checks.lib.following import Act, following, is_address
 from otelmon.checks.lib.instructions import delegates, flatten, is_order, sentence_at
 from otelmon.checks.lib.instructions_language import deeds
