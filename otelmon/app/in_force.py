@@ -22,11 +22,14 @@ def in_force(
     now: int,
     counters: Counter[tuple[str, ...]],
     heard: Sequence[Heard],
+    judges: bool,
 ) -> InForce:
-    """Everything about the laws of a process; `now` in nanoseconds, `counters` and `heard` of its stages."""
+    """Everything about the laws of a process; `now` in nanoseconds, `counters` and `heard` of its stages, `judges`:
+    one of them detects."""
     matched = {name for one in heard for name in tuple(one.matched)}
     return InForce(
         version=laws.rules.version,
+        judges=judges,
         rules=tuple(rule_in_force(rule) for rule in laws.rules.rules.values()),
         plugins=tuple(plugin_in_force(plugin) for plugin in plugins),
         suppressions=tuple(suppressions_in_force(laws.suppress, now, matched)),

@@ -109,7 +109,7 @@ class Monitor:
             counters.update(worker.counters())
         heard = [worker.heard() for worker in self.workers]
         last = self.reloader.last if self.reloader else None
-        return in_force(self.laws, self.plugins, last, self._wall(), counters, heard)
+        return in_force(self.laws, self.plugins, last, self._wall(), counters, heard, "detect" in self.stages)
 
     # -- life ------------------------------------------------------------------------------------
     def start(self) -> None:

@@ -29,6 +29,7 @@ VERBS = {
     "bench": "bench",
     "doctor": "doctor",
     "config": "config",
+    "plugins": "plugins",
     "kafka": "kafka",
     "build": "build",
 }

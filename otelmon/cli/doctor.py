@@ -9,26 +9,19 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import click
-import msgspec
 
 from otelmon.app.reader import Reader, client_of, open_reader, server_answers
 from otelmon.app.runtime import DATABASE
 from otelmon.cli.common import Context, print_json
+from otelmon.cli.doctor_laws import Answer, in_force_answers, plugin_answers, print_answer
+from otelmon.cli.times import when
 from otelmon.detect.engine import Laws
-from otelmon.store.accounts import Totals
+from otelmon.store.accounts import Refused, Totals
 from otelmon.vocabulary.config import Config
 from otelmon.vocabulary.errors import OK, UNREACHABLE, OtelmonError
 from otelmon.web.coverage import AgentCoverage, coverage, of_agent
 
 SHOWN_AGENTS = 20
-
-
-class Answer(msgspec.Struct, frozen=True):
-    """One thing that was looked at. `ok` None: not there, and not needed yet."""
-
-    what: str
-    ok: bool | None
-    says: str
 
 
 @click.command()
@@ -47,8 +40,7 @@ def command(context: Context, agent: str | None, as_json: bool) -> int:
         print_json(answers)
     else:
         for answer in answers:
-            mark = {True: "ok     ", False: "WRONG  ", None: "-      "}[answer.ok]
-            click.echo(f"{mark}{answer.what}: {answer.says}")
+            print_answer(answer)
     return UNREACHABLE if any(answer.ok is False for answer in answers) else OK
 
 
@@ -77,9 +69,8 @@ def _coverage(context: Context, reader: Reader) -> tuple[AgentCoverage, ...]:
 def _answers(context: Context) -> Iterator[Answer]:
     yield _try("configuration", lambda: f"{len(context.settings.describe())} keys, see `otelmon config show`")
     config = context.config
-    for expired in context.settings.expired:
-        yield Answer("suppression", False, str(expired))
     yield _try("rules and catalogue", lambda: _laws(context.laws()))
+    yield from plugin_answers(config)
     yield _try("data folder", lambda: _folder(config))
     if config.bus == "kafka":
         yield _try("Kafka", lambda: _kafka(config))
@@ -91,6 +82,9 @@ def _answers(context: Context) -> Iterator[Answer]:
         if serving:
             ready = client.get("/readyz")
             yield Answer("stages", ready.is_success, ready.text.strip().replace("\n", "; "))
+            yield from in_force_answers(client, context)
+        else:
+            yield from (Answer("suppression", False, str(expired)) for expired in context.settings.expired)
     if serving or (Path(config.data) / DATABASE).exists():
         yield from _stored(context)
 
@@ -131,6 +125,7 @@ def _stored(context: Context) -> Iterator[Answer]:
         with open_reader(context.config, time.time_ns()) as reader:
             totals: list[Totals] = reader.read("accounts")
             sizes = reader.read("sizes")
+            refused: list[Refused] = reader.read("refused")
             agents = _coverage(context, reader)
     except OtelmonError as error:
         yield Answer("store", False, str(error))
@@ -141,6 +136,11 @@ def _stored(context: Context) -> Iterator[Answer]:
         if total.missing:
             says += f"; {total.missing} are not accounted for, which is a bug"
         yield Answer(f"account of {total.topic}/{total.partition}", not total.missing, says)
+    if refused:
+        reasons = ", ".join(
+            f"{one.amount} {one.reason.replace('_', ' ')} (last {when(one.last_unix_nano)})" for one in refused
+        )
+        yield Answer("refused at the doors", None, reasons)
     for agent in agents[:SHOWN_AGENTS]:
         yield _covered(agent)
     if len(agents) > SHOWN_AGENTS:

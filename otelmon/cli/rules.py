@@ -26,18 +26,32 @@ command.add_command(dry_run.command)
 
 
 @command.command("list")
+@click.option("--drafts", is_flag=True, help="Also rules that are being written.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.pass_obj
-def list_(context: Context, as_json: bool) -> int:
-    """All rules in force."""
-    rules = context.laws().rules.rules.values()
-    rows = [(rule.id, rule.severity, rule.status, rule.family, rule.title) for rule in rules]
-    headings = ("rule", "severity", "status", "family", "title")
+def list_(context: Context, drafts: bool, as_json: bool) -> int:
+    """All rules in force, with the version that their findings carry and where each is from."""
+    rules = context.laws(drafts).rules.rules.values()
     if as_json:
-        print_json([dict(zip(headings, row, strict=True)) for row in rows])
-    else:
-        print_table(headings, rows)
+        print_json([{"rule": rule.id, **_facts(rule), "title": rule.title} for rule in rules])
+        return OK
+    rows = [
+        (rule.id, rule.severity, rule.status, rule.family, rule.version, _origin(rule), rule.title) for rule in rules
+    ]
+    print_table(("rule", "severity", "status", "family", "version", "origin", "title"), rows)
     return OK
+
+
+def _facts(rule: Rule) -> dict[str, object]:
+    return {
+        "severity": rule.severity, "status": rule.status, "family": rule.family, "version": rule.version,
+        "origin": rule.origin, "overridden": list(rule.overridden), "path": rule.path,
+    }  # fmt: skip
+
+
+def _origin(rule: Rule) -> str:
+    """Where it is from; a star when the configuration changes it."""
+    return rule.origin + ("*" if rule.overridden else "")
 
 
 @command.command()
@@ -48,11 +62,15 @@ def show(context: Context, rule_id: str, as_json: bool) -> int:
     """One rule: what it means, what it needs, what to do."""
     rule = _chosen(context, (rule_id,))[0]
     if as_json:
-        print_json({**rule.raw, "params": msgspec.to_builtins(rule.params), "version": rule.version})
+        print_json({**rule.raw, **_facts(rule), "params": msgspec.to_builtins(rule.params)})
         return OK
     click.echo(f"{rule.id}: {rule.title}  [{rule.severity}, {rule.status}, {rule.family}]\n")
     click.echo(rule.description.strip() + "\n")
     params = msgspec.to_builtins(rule.params)
+    click.echo(f"version      {rule.version}, which findings of it carry")
+    click.echo(f"from         {rule.origin}: {rule.path}")
+    if rule.overridden:
+        click.echo(f"overridden   {', '.join(rule.overridden)}, by the configuration")
     click.echo(f"needs        {', '.join(rule.needs) or 'nothing'}")
     click.echo(f"parameters   {', '.join(f'{key}={value}' for key, value in params.items()) or 'none'}")
     click.echo(f"tags         {', '.join(rule.tags) or 'none'}")

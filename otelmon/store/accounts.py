@@ -49,6 +49,15 @@ class Totals(msgspec.Struct, frozen=True, kw_only=True):
         return self.received - accounted - sum(self.rejected.values())
 
 
+class Refused(msgspec.Struct, frozen=True):
+    """What a stage (the doors, "receive") refused for one reason, and when it did last."""
+
+    stage: str
+    reason: str
+    amount: int
+    last_unix_nano: int
+
+
 class Tally:
     """Counts of one batch per partition: {(kind, reason): amount}, and the newest time."""
 
@@ -136,6 +145,16 @@ def conservation(connection: DuckDBPyConnection, ends: Mapping[Place, int] | Non
             )
         )  # fmt: skip
     return found
+
+
+def refusals(connection: DuckDBPyConnection) -> list[Refused]:
+    """What other stages reported that they refused, by stage and reason, in order."""
+    rows = connection.execute(
+        "SELECT stage, reason, sum(amount)::BIGINT, max(observed_unix_nano) FROM accounts"
+        " WHERE stage <> ? AND kind = 'rejected' GROUP BY ALL ORDER BY ALL",
+        [STAGE],
+    ).fetchall()
+    return [Refused(*row) for row in rows]
 
 
 def _id(place: Place) -> str:

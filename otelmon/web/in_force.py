@@ -57,10 +57,11 @@ class ReloadState(msgspec.Struct, frozen=True):
 
 
 class InForce(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything together. `suppressed`, `check_errors` and `undecided` count by rule since the process
+    """Everything together. `judges`: the process has the stage that detects, without which it counts nothing. `suppressed`, `check_errors` and `undecided` count by rule since the process
     started; `raised` is what a rule's check raised last, and where. `reload` is None where nothing is watched."""
 
     version: str
+    judges: bool
     rules: tuple[RuleInForce, ...]
     plugins: tuple[PluginInForce, ...] = ()
     suppressions: tuple[SuppressionInForce, ...] = ()

@@ -86,7 +86,7 @@ class _Pages:
             except OtelmonError as error:
                 template, values, status = "error.html", {"message": str(error)}, 400
             html = self._templates.get_template(template).render(
-                values, path=request.url.path, problems=self._site.problems()
+                values, path=request.url.path, problems=[*self._site.problems(), *self._refused_laws()]
             )
             return HTMLResponse(html.encode("utf-8", "replace"), status)
 
@@ -94,6 +94,13 @@ class _Pages:
             return await run_in_threadpool(render, request)
 
         return endpoint
+
+    def _refused_laws(self) -> list[str]:
+        """Why the rules in force are older than what the files say."""
+        last = self._site.in_force().reload
+        if last is None or not last.mistakes:
+            return []
+        return [f"rules: the files hold mistakes, so an older set is in force: {'; '.join(last.mistakes)}"]
 
     def read(self, name: str, **given: Any) -> Any:
         if self._site.database is None:

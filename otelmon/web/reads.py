@@ -12,7 +12,7 @@ import msgspec
 from otelmon.golden.model import GoldenTask
 from otelmon.golden.tasks import stored_tasks
 from otelmon.store import queries, results
-from otelmon.store.accounts import Totals, conservation
+from otelmon.store.accounts import Refused, Totals, conservation, refusals
 from otelmon.store.database import Database
 from otelmon.store.snapshot import snapshot
 from otelmon.vocabulary.errors import Problem, UserError
@@ -160,6 +160,11 @@ def _accounts(database: Database, _: Nothing) -> list[Totals]:
         return conservation(cursor)
 
 
+def _refused(database: Database, _: Nothing) -> list[Refused]:
+    with database.read() as cursor:
+        return refusals(cursor)
+
+
 def _not_evaluable(database: Database, _: Nothing) -> tuple[results.NotEvaluableCount, ...]:
     with database.read() as cursor:
         return queries.not_evaluable_counts(cursor)
@@ -185,6 +190,7 @@ READS: dict[str, Read] = {
     "findings": Read(Findings, _findings, tuple[results.FindingDetail, ...], "Findings, the open and oldest first, with the calls they point at."),
     "tools": Read(Tool, _tools, tuple[results.ToolVersion, ...], "Every definition of a tool that was seen in traffic."),
     "accounts": Read(Nothing, _accounts, list[Totals], "What became of everything received, by topic and partition."),
+    "refused": Read(Nothing, _refused, list[Refused], "What the doors refused, by reason, and when last."),
     "not_evaluable": Read(Nothing, _not_evaluable, tuple[results.NotEvaluableCount, ...], "Runs in which a rule could not decide, by rule, agent and reason."),
     "agents": Read(Nothing, _agents, tuple[results.AgentRuns, ...], "Agents with their runs and the dialects these were written in."),
     "sizes": Read(Nothing, _sizes, Sizes, "Rows of the main tables and free bytes on the disk."),
