@@ -172,9 +172,18 @@ def test_without_a_server_or_data_reading_is_unreachable(otelmon: Otelmon, tmp_p
 def test_rules_are_listed_shown_and_tested(otelmon: Otelmon) -> None:
     listed = json.loads(otelmon("rules", "list", "--json").stdout)
     assert {"duplicate_write", "unsafe_retry", "false_success"} <= {rule["rule"] for rule in listed}
-    assert otelmon("rules", "list").stdout.splitlines()[0].split() == ["rule", "severity", "status", "family", "title"]
+    headings = ["rule", "severity", "status", "family", "version", "origin", "title"]
+    assert otelmon("rules", "list").stdout.splitlines()[0].split() == headings
+    facts = next(rule for rule in listed if rule["rule"] == "duplicate_write")
+    assert (facts["origin"], facts["overridden"], len(facts["version"])) == ("built-in", [], 12)
+    changed = json.loads(otelmon("--set", "rules.duplicate_write.severity=low", "rules", "list", "--json").stdout)
+    other = next(rule for rule in changed if rule["rule"] == "duplicate_write")
+    assert (other["severity"], other["overridden"]) == ("low", ["severity"])
+    assert other["version"] != facts["version"]
     shown = otelmon("rules", "show", "duplicate_write").stdout
     assert "window_seconds=900" in shown
+    assert f"version      {facts['version']}, which findings of it carry" in shown
+    assert "from         built-in: " in shown
     assert "## Mitigation" in shown
     assert json.loads(otelmon("rules", "show", "duplicate_write", "--json").stdout)["id"] == "duplicate_write"
     assert otelmon("rules", "test", "duplicate_write").returncode == 0
