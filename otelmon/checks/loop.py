@@ -19,12 +19,13 @@ from otelmon.vocabulary.finding import Evidence
 class Params(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """`repeats`: equal calls in a row that make a loop; `rounds`: rounds of a cycle of several calls;
     `longest`: the longest cycle looked for, in calls; `timer_seconds`: reads at equal distances of at least
-    this are polling."""
+    this are polling; `runaway`: rounds from which on nothing but a limit ends it, and it is of severity high."""
 
     repeats: Annotated[int, msgspec.Meta(ge=2)] = 4
     rounds: Annotated[int, msgspec.Meta(ge=2)] = 3
     longest: Annotated[int, msgspec.Meta(ge=1, le=20)] = 6
     timer_seconds: float = 5.0
+    runaway: Annotated[int, msgspec.Meta(ge=2)] = 20
 
 
 @check(on="call")
@@ -43,6 +44,7 @@ def loop(call: ToolCall, view: View, params: Params) -> Iterator[Evidence]:
         f"{apart(cycle.first.start_time_unix_nano, call.end_time_unix_nano)} for the first of them",
         anchor=call.key,
         span_ids=spans(call, cycle.first, *cycle.calls),
+        severity="high" if cycle.rounds >= params.runaway else None,
         details={
             "period": cycle.period,
             "rounds": cycle.rounds,
