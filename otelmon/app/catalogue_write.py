@@ -1,0 +1,104 @@
+"""Writes catalogues as the operator's file: what servers say is replaced, what the operator said is kept."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import yaml
+
+from otelmon.vocabulary.catalogue import Catalogue, Tool
+from otelmon.vocabulary.errors import Problem, UserError
+
+_SAID = ("title", "description", "input_schema", "output_schema", "annotations")  # by the server, not the operator
+Notes = Mapping[tuple[str, str | None], Mapping[str, str]]
+
+
+def merged(known: Catalogue | None, tools: Sequence[Tool], server: str | None = None) -> Catalogue:
+    """The catalogue with these tools as they are now. The operator's own fields and policy stay; of `server` (of
+    all, when none is named) tools that are not there any more are taken out."""
+    if known is None:
+        return Catalogue(version=1, tools=tuple(tools))
+    mine = {(tool.name, tool.server): tool for tool in known.tools}
+    fresh = [_laid_over(mine.get((t.name, t.server)) or mine.get((t.name, None)), t) for t in tools]
+    names = {tool.name for tool in tools}
+    kept = [t for t in known.tools if server is not None and t.server != server and not (t.server is None and t.name in names)]  # fmt: skip
+    return msgspec.structs.replace(known, tools=(*kept, *fresh))
+
+
+def _laid_over(mine: Tool | None, now: Tool) -> Tool:
+    if mine is None:
+        return now
+    said = {name: getattr(now, name) for name in _SAID}
+    return msgspec.structs.replace(mine, server=now.server or mine.server, **said)
+
+
+def as_yaml(catalogue: Catalogue, notes: Notes | None = None) -> str:
+    """The operator's file as text. `notes` are comments by tool and field, written behind the field."""
+    parts = [f"version: 1\ncomplete: {str(catalogue.complete).lower()}\n"]
+    parts.append("tools:\n" if catalogue.tools else "tools: []\n")
+    for tool in catalogue.tools:
+        text = _block([plain(tool)])
+        for field, note in (notes or {}).get((tool.name, tool.server), {}).items():
+            text = _noted(text, field, note)
+        parts.append("".join(f"  {line}\n" if line else "\n" for line in text.splitlines()))
+    if catalogue.policy:
+        parts.append(_block({"policy": [msgspec.to_builtins(_without_defaults(one)) for one in catalogue.policy]}))
+    return "".join(parts)
+
+
+def as_json(catalogue: Catalogue) -> str:
+    """The operator's file as JSON text."""
+    whole: dict[str, Any] = {"version": 1, "complete": catalogue.complete, "tools": [plain(t) for t in catalogue.tools]}
+    if catalogue.policy:
+        whole["policy"] = [_without_defaults(one) for one in catalogue.policy]
+    return msgspec.json.format(msgspec.json.encode(whole), indent=2).decode() + "\n"
+
+
+def plain(tool: Tool) -> dict[str, Any]:
+    """A tool as it stands in a file, without what says nothing."""
+    return _without_defaults(tool)
+
+
+def _without_defaults(value: msgspec.Struct) -> dict[str, Any]:
+    kind = type(value)
+    names = zip(kind.__struct_fields__, kind.__struct_encode_fields__, strict=True)
+    defaults = msgspec.structs.fields(kind)
+    found: dict[str, Any] = {}
+    for (name, wire), field in zip(names, defaults, strict=True):
+        here = getattr(value, name)
+        if here != field.default and not (here in ((), {}) and field.default is not None):
+            found[wire] = msgspec.to_builtins(here)
+    return found
+
+
+def _block(value: Any) -> str:
+    return str(yaml.safe_dump(value, sort_keys=False, allow_unicode=True, width=110))
+
+
+def _noted(text: str, field: str, note: str) -> str:
+    """A comment behind a field of one line, before the tool otherwise."""
+    lines = text.splitlines()
+    for number, line in enumerate(lines):
+        if line.startswith((f"  {field}: ", f"- {field}: ")):
+            lines[number] = f"{line}  # {note}"
+            return "\n".join(lines)
+    return "\n".join([f"# {note}", *lines])
+
+
+def write_file(path: Path, text: str) -> None:
+    """Replace the file as a whole or not at all. Raises UserError."""
+    try:
+        with tempfile.NamedTemporaryFile("w", encoding="utf-8", dir=path.parent, prefix=f".{path.name}.", delete=False) as file:  # fmt: skip
+            file.write(text)
+        if path.exists():
+            os.chmod(file.name, path.stat().st_mode & 0o777)
+        else:
+            os.chmod(file.name, 0o644)
+        os.replace(file.name, path)
+    except OSError as error:
+        raise UserError(Problem(str(path), f"can not be written ({error.strerror or error})")) from None
