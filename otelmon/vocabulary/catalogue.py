@@ -8,7 +8,7 @@ import msgspec
 
 Effect = Literal["read", "write", "destructive", "external_send", "unknown"]
 Repeat = Literal["additive", "absolute"]
-EffectSource = Literal["operator", "hint", "verb", "call", "none"]
+EffectSource = Literal["operator", "hint", "verb", "description", "call", "none"]
 Action = Literal["forbid", "confirm", "after", "limit"]
 
 

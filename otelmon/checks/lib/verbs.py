@@ -12,10 +12,13 @@ import msgspec
 
 from otelmon.vocabulary.catalogue import Effect, Repeat
 
-_JOINERS = frozenset(("and", "or", "y", "o", "und", "oder", "et", "ou", "then"))
+_JOINERS = frozenset(("and", "or", "y", "o", "und", "oder", "et", "ou", "e", "then"))
 _OR = frozenset(("or", "o", "oder", "ou"))
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+_SENTENCE_END = re.compile(r"[.!?;:\n](?:\s|$)")
 _SEPARATOR = re.compile(r"[\W_]+")
+_PREFIX_WORDS, _SHORTEST_WORD, _NEAR = 2, 2, 3
+_DESCRIBED = 200  # characters of a description that are read
 STRENGTH: dict[Effect, int] = {"read": 0, "unknown": 1, "write": 2, "external_send": 3, "destructive": 4}
 
 
@@ -48,6 +51,10 @@ class _Lexicon(msgspec.Struct, frozen=True):
     pairs: frozenset[str]
     set_verbs: frozenset[str]
     set_things: frozenset[str]
+    first_nouns: frozenset[str]
+    endings: tuple[str, ...]
+    described_reads: frozenset[str]
+    intro: frozenset[str]
 
 
 def words(text: str) -> frozenset[str]:
@@ -97,6 +104,10 @@ def _lexicon() -> _Lexicon:
         words(data["pairs"]["words"]),
         words(data["set_like"]["verbs"]),
         words(data["set_like"]["things"]),
+        words(data["read_nouns"]["first"]),
+        tuple(data["read_nouns"]["endings"].split()),
+        words(data["descriptions"]["reads"]),
+        words(data["descriptions"]["intro"]),
     )
 
 
@@ -123,6 +134,47 @@ def classify_name(name: str) -> VerbClass:
     return strongest
 
 
+@lru_cache(maxsize=4096)
+def classify_description(text: str) -> VerbClass:
+    """The effect that the first verb of a tool's description stands for (`Returns ...`, `Creates ...`); UNKNOWN
+    when it does not begin with one."""
+    lexicon = _lexicon()
+    sentence = _SENTENCE_END.split(text[:_DESCRIBED].strip(), maxsplit=1)[0]
+    said = name_words(sentence)
+    start = next((place for place, word in enumerate(said) if word not in lexicon.intro), len(said))
+    if start >= len(said) - 1:
+        return UNKNOWN
+    verb, thing = said[start], said[start + 1 :]
+    if verb in lexicon.described_reads:
+        return _READ
+    word = _base_form(verb, lexicon)
+    if word in lexicon.generic and any(lexicon.objects.get(near) == _PAY for near in thing[:_NEAR]):
+        return _PAY
+    found = lexicon.verbs.get(word or "")
+    if found is None:
+        return UNKNOWN
+    # `Reads and deletes a message`: two verbs.
+    joined = _base_form(thing[1], lexicon) if thing[0] in _JOINERS and len(thing) > 1 else None
+    return max((found, lexicon.verbs.get(joined or "", found)), key=lambda c: STRENGTH[c.effect])
+
+
+def _base_form(word: str, lexicon: _Lexicon) -> str | None:
+    """A verb of the lexicon as descriptions conjugate it: creates, crea, erstellt."""
+    stem = word.removesuffix("t")
+    for form in (
+        word,
+        word.removesuffix("s"),
+        word.removesuffix("es"),
+        f"{word.removesuffix('ies')}y",
+        f"{word}r",
+        f"{stem}en",
+        stem,
+    ):
+        if form in lexicon.verbs or form in lexicon.generic:
+            return form
+    return None
+
+
 def _split_joined(name: tuple[str, ...], lexicon: _Lexicon) -> list[tuple[str, ...]]:
     """`find_and_delete` has two verbs, `terms_and_conditions` none: split where a verb follows."""
     parts, start = [], 0
@@ -132,6 +184,13 @@ def _split_joined(name: tuple[str, ...], lexicon: _Lexicon) -> list[tuple[str, .
             start = i + 1
     parts.append(name[start:])
     return parts
+
+
+@lru_cache(maxsize=4096)
+def begins_with_verb(text: str) -> bool:
+    """Whether the first word is clearly a verb: `delete`, `get_status`; not `transfer`, `email`."""
+    parts = name_words(text)
+    return bool(parts) and _is_clear_verb(parts[0], _lexicon())
 
 
 def _joined_pairs(name: tuple[str, ...], lexicon: _Lexicon) -> tuple[str, ...]:
@@ -150,20 +209,36 @@ def _classify_part(name: tuple[str, ...], lexicon: _Lexicon) -> VerbClass:
     if first in lexicon.set_verbs and rest and (rest[-1] in lexicon.set_things or rest[0] in lexicon.set_things):
         return _ABSOLUTE
     last = _last_clear_verb(rest, lexicon)
-    if meaning is None and first not in lexicon.generic and len(rest) > 1 and _begins(rest[0], lexicon):
-        return _classify_part(rest, lexicon)  # the name of a service before the name of the tool
+    if meaning is None and first not in lexicon.generic and (behind := _behind_prefix(rest, lexicon)):
+        return _classify_part(behind, lexicon)
     if last and (meaning is None or first in lexicon.nouns_too) and first not in lexicon.generic - lexicon.nouns_too:
-        return last
-    if first in lexicon.generic and rest:
-        return _by_object(rest, meaning, last, lexicon)
+        return _done_to(name[-2], last, name[-1], lexicon)
     if rest and _names_a_reading(first, rest[-1], meaning, lexicon):
         return _READ
+    if first in lexicon.generic and rest:
+        return _by_object(rest, meaning, last, lexicon)
     return meaning or _by_nouns(name, lexicon)
 
 
+def _behind_prefix(rest: tuple[str, ...], lexicon: _Lexicon) -> tuple[str, ...]:
+    """What follows the name of a service (`mcp__github__list_issues`): from a verb on that has an object."""
+    for start in range(min(_PREFIX_WORDS, len(rest) - 1)):
+        if _begins(rest[start], lexicon):
+            return rest[start:]
+        if rest[start] in lexicon.verbs:
+            break
+    return ()
+
+
+def _done_to(thing: str, verb: VerbClass, word: str, lexicon: _Lexicon) -> VerbClass:
+    """`refunds.create` moves money as `create_refund` does; `issue_write` is a plain write."""
+    moves_money = word in lexicon.generic and lexicon.objects.get(thing) == _PAY
+    return _PAY if moves_money else verb
+
+
 def _names_a_reading(first: str, last: str, meaning: VerbClass | None, lexicon: _Lexicon) -> bool:
-    if meaning is None:
-        return last in lexicon.read_nouns
+    if meaning is None and first not in lexicon.generic:
+        return last in lexicon.read_nouns or first in lexicon.first_nouns
     return first in lexicon.heads and last in lexicon.after_heads
 
 
@@ -172,7 +247,10 @@ def _by_nouns(name: tuple[str, ...], lexicon: _Lexicon) -> VerbClass:
     things = [lexicon.objects.get(w) or lexicon.verbs.get(w, UNKNOWN) for w in name]
     things = [t for t, w in zip(things, name, strict=True) if t.effect == "destructive" or _is_clear_verb(w, lexicon)]
     strong = [t for t in things if STRENGTH[t.effect] > STRENGTH["unknown"]]
-    return max(strong, key=lambda c: STRENGTH[c.effect]) if strong else UNKNOWN
+    if strong:
+        return max(strong, key=lambda c: STRENGTH[c.effect])
+    compound = any(name[-1].endswith(end) and len(name[-1]) > len(end) + _SHORTEST_WORD for end in lexicon.endings)
+    return _READ if compound else UNKNOWN
 
 
 def _by_object(

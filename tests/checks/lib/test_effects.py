@@ -87,6 +87,46 @@ def test_the_call_itself_refines(name: str, arguments: Any, expected: str) -> No
     assert effect(name, arguments).effect == expected
 
 
+ACTIONS = {"properties": {"method": {"enum": ["get", "list", "create", "delete"]}, "kind": {"enum": ["a", "b"]}}}
+WAYS = {"properties": {"method": {"enum": ["transfer", "cash", "card"]}}}
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "schema", "expected"),
+    [
+        ("issue_write", {"method": "delete"}, ACTIONS, "destructive"),
+        ("issue_write", {"method": "list"}, ACTIONS, "read"),
+        ("issue_write", {"method": "delete"}, None, "write"),
+        ("record_sale", {"method": "transfer"}, WAYS, "write"),
+        ("delete_issue", {"method": "get"}, ACTIONS, "destructive"),
+        ("memory", {"command": "view_all"}, None, "unknown"),
+        ("memory", {"command": "delete"}, None, "destructive"),
+        ("memory", {"action": "remove_note"}, None, "destructive"),
+        ("memory", {"action": "transfer"}, None, "unknown"),
+        ("memory", {"action": "get all of it"}, None, "read"),
+        ("memory", {"action": 5}, None, "unknown"),
+        ("memory", {"action": "get" * 20}, None, "unknown"),
+        ("memory", ["delete"], None, "unknown"),
+    ],
+)
+def test_a_tool_of_many_actions_does_what_it_is_asked(name: str, arguments: Any, schema: Any, expected: str) -> None:
+    assert effect(name, arguments, input_schema=schema).effect == expected
+
+
+def test_the_operator_is_above_the_action_asked_for() -> None:
+    assert effect("issue_write", {"method": "delete"}, input_schema=ACTIONS, effect="write").source == "operator"
+
+
+def test_the_description_speaks_where_the_name_and_the_hints_do_not() -> None:
+    found = effect("frobnicate", description="Deletes the whole archive.")
+    assert (found.effect, found.source, found.known) == ("destructive", "description", True)
+    assert effect("frobnicate", description="The archive.").source == "none"
+    assert effect("get_archive", description="Deletes the whole archive.").effect == "read"
+    reader = Annotations(read_only_hint=True)
+    assert effect("frobnicate", annotations=reader, description="Creates a view.").source == "hint"
+    assert effect("frobnicate", effect="write", description="Returns a view.").source == "operator"
+
+
 def test_a_refined_call_of_a_destructive_tool_may_be_a_read() -> None:
     hints = Annotations(read_only_hint=False, destructive_hint=True)
     found = effect("run_sql", {"sql": "select count(*) from a"}, annotations=hints)

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from otelmon.checks.lib.verbs import STRENGTH, action_words, classify_name, name_words
+from otelmon.checks.lib.verbs import STRENGTH, action_words, classify_description, classify_name, name_words
 
 
 @pytest.mark.parametrize(
@@ -65,6 +65,45 @@ from otelmon.checks.lib.verbs import STRENGTH, action_words, classify_name, name
         ("kunde_loeschen", "destructive", "absolute"),
         ("kundenLöschen", "destructive", "absolute"),
         ("suche_kunden", "read", "absolute"),
+        ("mcp__github__list_issues", "read", "absolute"),
+        ("mcp__github__create_issue", "write", "additive"),
+        ("mcp__mail__delete_message", "destructive", "absolute"),
+        ("aws_s3_list_buckets", "read", "absolute"),
+        ("slack.chat.postMessage", "external_send", "additive"),
+        ("orders.get", "read", "absolute"),
+        ("orders-cancel", "destructive", "absolute"),
+        ("OrderStatus", "read", "absolute"),
+        ("deploy_status", "read", "absolute"),
+        ("issue_list", "read", "absolute"),
+        ("post_list", "external_send", "additive"),
+        ("post_status", "external_send", "additive"),
+        ("refund_policy", "read", "absolute"),
+        ("charge_fee", "destructive", "additive"),
+        ("cancellation_policy", "read", "absolute"),
+        ("meal_log", "unknown", "additive"),
+        ("process_status", "unknown", "additive"),
+        ("payments.create", "destructive", "additive"),
+        ("refund_create", "destructive", "additive"),
+        ("user_profile_update", "write", "absolute"),
+        ("file_search_delete", "destructive", "absolute"),
+        ("git_log", "read", "absolute"),
+        ("git_commit", "write", "additive"),
+        ("add_numbers", "read", "absolute"),
+        ("quote_price", "read", "absolute"),
+        ("estado_pedido", "read", "absolute"),
+        ("statut_commande", "read", "absolute"),
+        ("Kontostand", "read", "absolute"),
+        ("bestellstatus", "read", "absolute"),
+        ("stand", "unknown", "additive"),
+        ("supprimer_fichier", "destructive", "absolute"),
+        ("rechercher_produit", "read", "absolute"),
+        ("cadastrar_cliente", "write", "additive"),
+        ("excluir_arquivo", "destructive", "absolute"),
+        ("visualizar_pedido", "read", "absolute"),
+        ("annulla_prenotazione", "destructive", "absolute"),
+        ("cerca_cliente", "read", "absolute"),
+        ("crea_ordine", "write", "additive"),
+        ("leggi_e_elimina", "destructive", "absolute"),
         ("frobnicate", "unknown", "additive"),
         ("", "unknown", "additive"),
         ("___", "unknown", "additive"),
@@ -91,6 +130,39 @@ def test_names_are_split_into_words(name: str, words: tuple[str, ...]) -> None:
 def test_the_action_of_a_name_is_its_clear_verb() -> None:
     assert action_words("cancel_order") == ("cancel",)
     assert action_words("order") == ("order",)
+
+
+@pytest.mark.parametrize(
+    ("description", "effect", "repeat"),
+    [
+        ("Returns the menu of the day.", "read", "absolute"),
+        ("This tool is used to list the rooms of a floor.", "read", "absolute"),
+        ("Creates a note for the night shift.", "write", "additive"),
+        ("Creates a refund for the last stay.", "destructive", "additive"),
+        ("Processes payments of guests.", "destructive", "additive"),
+        ("Processes the queue of guests.", "unknown", "additive"),
+        ("Deletes the note; cannot be undone.", "destructive", "absolute"),
+        ("Reads and deletes the oldest message", "destructive", "absolute"),
+        ("Lists notes and updates of the last night.", "read", "absolute"),
+        ("Notifies the guest by text.", "external_send", "additive"),
+        ("Crea una nota para la noche.", "write", "additive"),
+        ("Devuelve el menú del día.", "read", "absolute"),
+        ("Löscht die Notiz.", "destructive", "absolute"),
+        ("Erstellt eine Notiz.", "write", "additive"),
+        ("Zeigt die Zimmer.", "read", "absolute"),
+        ("The menu of the day.", "unknown", "additive"),
+        ("Delete", "unknown", "additive"),
+        ("", "unknown", "additive"),
+    ],
+)
+def test_a_description_says_what_a_tool_does_by_its_first_verb(description: str, effect: str, repeat: str) -> None:
+    found = classify_description(description)
+    assert (found.effect, found.repeat) == (effect, repeat)
+
+
+@given(st.text(max_size=300))
+def test_any_description_has_a_class(text: str) -> None:
+    assert classify_description(text).effect in STRENGTH
 
 
 @given(st.text(max_size=60))
@@ -120,3 +192,23 @@ def test_names_of_real_tools_are_told_apart(shared: Path) -> None:
     assert right / len(writes) >= 0.97
     taken_for_reads = [name for name, truth in writes.items() if truth and classify_name(name).effect == "read"]
     assert taken_for_reads == []
+
+
+@pytest.mark.data
+def test_descriptions_of_real_tools_are_told_apart(shared: Path) -> None:
+    """Weaker than names, so that they only speak where these are silent; and they must not take a write for a read."""
+    said: dict[tuple[str, str], bool] = {}
+    for record in _records(shared / "datasets" / "tau2_es" / "dev.jsonl.gz"):
+        types = record["labels"].get("tool_types") or {}
+        kinds = {tool["name"]: (tool["name"], tool["description"]) for tool in record["tools"]}
+        said |= {kinds[n]: kind == "WRITE" for n, kind in types.items() if n in kinds and kind in ("READ", "WRITE")}
+    for release in _records(shared / "datasets" / "tooldrift" / "releases.jsonl.gz"):
+        for tool in release["tools"]:
+            hint = (tool.get("annotations") or {}).get("readOnlyHint")
+            if hint is not None:
+                said[tool["name"], tool["description"]] = not hint
+    words = {key: classify_description(key[1]).effect for key in said}
+    spoken = {key: writes for key, writes in said.items() if words[key] != "unknown"}
+    right = sum((words[key] != "read") == writes for key, writes in spoken.items())
+    assert len(spoken) / len(said) >= 0.85
+    assert right / len(spoken) >= 0.99
