@@ -10,6 +10,7 @@ import msgspec
 
 from otelmon.checks.lib.expressions import expression_mistakes
 from otelmon.rules.shapes import Keys
+from otelmon.rules.sources import source_problems
 from otelmon.rules.yaml_source import Source, problems_of, read_yaml, refuse_if, value_at
 from otelmon.vocabulary.catalogue import Catalogue, Policy, Tool
 from otelmon.vocabulary.errors import Problem
@@ -38,6 +39,7 @@ def catalogue_problems(source: Source, path: Keys, versioned: bool = True) -> It
         return
     catalogue = msgspec.convert(whole, Catalogue)
     yield from _tool_problems(source, path, catalogue.tools)
+    yield from source_problems(source, path, catalogue)
     yield from _policy_problems(source, path, catalogue.policy)
 
 

@@ -134,12 +134,17 @@ def _learn_message(event: Event, index: Index) -> None:
             index.learn_definition(event)
 
 
+def result_words(call: ToolCall) -> str:
+    """What came back for a call as text, "" when nothing did."""
+    if call.result_text or call.result is None:
+        return call.result_text or ""
+    return msgspec.json.encode(call.result).decode("utf-8", "replace")
+
+
 def _learn_call(call: ToolCall, lines: tuple[Lineage, ...], index: Index) -> None:
     """A result is a source of values. What a failed call merely echoes of its own is not."""
     invented = [line.value for line in lines if line.source in ("none", "tool_description")]
-    text = call.result_text if call.result_text is not None else ""
-    if not text and call.result is not None:
-        text = msgspec.json.encode(call.result).decode("utf-8", "replace")
+    text = result_words(call)
     if call.outcome != "succeeded":
         text = " ".join(part for part in (text, call.error_message or "") if part)
         index.learn(text, "result", call.position, except_values=invented)
