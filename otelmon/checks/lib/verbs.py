@@ -179,7 +179,9 @@ def _split_joined(name: tuple[str, ...], lexicon: _Lexicon) -> list[tuple[str, .
     """`find_and_delete` has two verbs, `terms_and_conditions` none: split where a verb follows."""
     parts, start = [], 0
     for i in range(1, len(name) - 1):
-        if name[i] in _JOINERS and name[i + 1] in lexicon.verbs:
+        # What may be a noun is a verb right behind another one: `find_and_book_room`, not `by_name_or_type`.
+        second = name[i + 1] in lexicon.verbs and (i == start + 1 or name[i + 1] not in lexicon.nouns_too)
+        if name[i] in _JOINERS and second:
             parts.append(name[start:i])
             start = i + 1
     parts.append(name[start:])

@@ -40,6 +40,8 @@ from otelmon.checks.lib.verbs import STRENGTH, action_words, classify_descriptio
         ("check_in_guest", "write", "absolute"),
         ("check_stock", "read", "absolute"),
         ("find_and_delete_files", "destructive", "absolute"),
+        ("find_and_book_room", "write", "additive"),
+        ("search_items_by_name_or_type", "read", "absolute"),
         ("get_or_create_customer", "write", "absolute"),
         ("mark_all_notifications_read", "write", "absolute"),
         ("transfer_to_human", "write", "absolute"),
