@@ -19,8 +19,8 @@ _SCHEMA_LEAVES = 400
 _SAYING = frozenset(("description", "title", "default", "$comment", "example"))
 # What the signs weigh in a description: it may speak to the model, and of its task.
 _IN_DEFINITIONS = {
-    "override": 3, "secrecy": 3, "template": 3, "hidden": 3, "secret_paths": 3, "authority": 1, "address": 1,
-    "before": 1, "stealth": 1, "secrets": 1, "markup": 1, "urgency": 1,
+    "override": 4, "secrecy": 3, "template": 3, "hidden": 3, "secret_paths": 2, "feeding": 2, "authority": 1,
+    "address": 1, "before": 1, "standing": 1, "stealth": 1, "secrets": 1, "voice": 1, "markup": 1, "urgency": 1,
 }  # fmt: skip
 _CORE = frozenset(("override", "secrecy", "template", "hidden", "secret_paths", "other_tools", "destination"))
 _PLACE = re.compile(r"[\w.+-]{1,64}@[\w-]{1,63}\.[\w.-]{2,60}|https?://[\w.-]{4,80}|\b[a-z]{2}\d{2}[a-z0-9]{11,30}\b")
@@ -82,7 +82,7 @@ def directions_of_definition(definition: ToolDefinition, view: View) -> tuple[Di
         return ()
     kinds = {kind: _IN_DEFINITIONS[kind] for kind in passage.kinds if kind in _IN_DEFINITIONS}
     if _steers_others(passage, definition, view):
-        kinds["other_tools"] = 2
+        kinds["other_tools"] = 4 if "displacing" in passage.kinds else 2
     if any(_PLACE.search(order) for order in passage.orders):
         kinds["destination"] = 2
     if not _CORE.intersection(kinds) or sum(kinds.values()) < DEFINITION_WEIGHT:

@@ -28,11 +28,11 @@ _INVISIBLE = dict.fromkeys(
 _TAGS = {0xE0000 + code: chr(code) for code in range(0x20, 0x7F)}  # letters that no screen shows
 _SMUGGLED = re.compile("[\U000e0020-\U000e007e]{4,}")
 _SENTENCE = re.compile(
-    r"(?<=[.!?:;\]>])[\"')\]*]{0,3}\s+|\n\s*\n|\n(?=[ \t]*(?:[-*•#>|]|\d{1,2}[.)]))|\x1e|<[/!a-z][^<>\n]{0,60}>"
+    r"(?<=[.!?:;\]>])[\"')\]*]{0,3}\s+|\n\s*\n|\n(?=[ \t]*(?:[-*•#>|]|\d{1,2}[.)]))|\x1e|<[/a-z][^<>\n]{0,60}>|<!--|-->"
 )
 
 
-_PARAGRAPH = re.compile(r"\n\s*\n|\n\s*[-=_*#]{3,}|<[/!a-z][^<>\n]{0,60}>|<!--|-->|\x1e")
+_PARAGRAPH = re.compile(r"\n\s*\n|\n\s*[-=_*#]{3,}|<[/a-z][^<>\n]{0,60}>|<!--|-->|\x1e")
 _CLOSED = re.compile(r"</[a-z][^<>\n]{0,60}>\Z")
 _LETTER = re.compile(r"[a-z0-9]")
 
