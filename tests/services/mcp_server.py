@@ -32,7 +32,7 @@ def server(version: str = "old") -> MCPServer[Any]:
     if version == "old":
 
         @made.tool(name="move_stock", description="Moves stock.")
-        def move_old(sku: str, bin: str) -> str:
+        def move_old(sku: str, bin: str) -> str:  # noqa: A002
             return sku + bin
     else:
 
