@@ -13,7 +13,7 @@ from otelmon.cli.common import Context, print_json, print_table
 from otelmon.rules.examples import run_rule_tests
 from otelmon.rules.model import Rule
 from otelmon.rules.mutate import survivors
-from otelmon.rules.templates import new_rule
+from otelmon.rules.templates import GENERIC, new_rule
 from otelmon.vocabulary.errors import ANSWER_NO, OK, Problem, UserError
 
 
@@ -102,12 +102,12 @@ def test(context: Context, rule_ids: tuple[str, ...], mutate: bool) -> int:
 
 @command.command()
 @click.argument("rule_id")
+@click.option("--check", "generic", type=click.Choice(GENERIC), help="Write a rule for this generic check: YAML only. Without, a check in Python too.")  # fmt: skip
 @click.option("--checks", "checks_dir", type=click.Path(path_type=Path), default=Path("otelmon/checks"), show_default=True)  # fmt: skip
 @click.option("--rules", "rules_dir", type=click.Path(path_type=Path), default=Path("rules"), show_default=True)
-def new(rule_id: str, checks_dir: Path, rules_dir: Path) -> int:
-    """Write the two files of a new check and its rule, to be filled in."""
-    made = new_rule(rule_id, checks_dir, rules_dir)
-    for path in (made.check, made.rule):
+def new(rule_id: str, generic: str | None, checks_dir: Path, rules_dir: Path) -> int:
+    """Write a new rule, and its check, that load and pass their tests: change them into what you mean."""
+    for path in new_rule(rule_id, checks_dir, rules_dir, generic).files:
         click.echo(str(path))
     return OK
 

@@ -201,6 +201,14 @@ def test_a_new_rule_is_two_files_and_none_is_overwritten(otelmon: Otelmon, tmp_p
     again = otelmon(*arguments)
     assert again.returncode == 2
     assert "my_rule" in again.stderr
+    generic = ("rules", "new", "my_limit", "--check", "threshold", "--rules", "mine")
+    assert otelmon(*generic).stdout == "mine/my_limit.yaml\n"
+    assert (
+        otelmon("--set", "rules_dirs=mine", "rules", "test", "my_limit", "--mutate").returncode == 2
+    )  # my_rule's check
+    (tmp_path / "mine" / "my_rule.yaml").unlink()
+    done = otelmon("--set", "rules_dirs=mine", "rules", "test", "my_limit", "--mutate")
+    assert (done.returncode, done.stdout) == (0, "3 passed\n")
 
 
 def test_a_rule_file_with_mistakes_is_refused_at_the_place(otelmon: Otelmon, tmp_path: Path) -> None:

@@ -11,26 +11,49 @@ import pytest
 
 from otelmon.checks.registry import declared_in
 from otelmon.rules.examples import run_rule_tests
-from otelmon.rules.loader import load_rule
-from otelmon.rules.templates import new_rule
+from otelmon.rules.loader import builtin_rules_dir, load_rule
+from otelmon.rules.mutate import survivors
+from otelmon.rules.templates import GENERIC, new_rule
 from otelmon.vocabulary.errors import UserError
 
 
-def test_the_files_load_and_their_tests_are_red(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("generic", GENERIC)
+def test_a_rule_of_a_generic_check_is_one_file_whose_tests_pass_and_test_every_parameter(
+    tmp_path: Path, generic: str
+) -> None:
+    files = new_rule("my_rule", tmp_path / "none", tmp_path, generic)
+    assert (files.check, files.files) == (None, (tmp_path / "my_rule.yaml",))
+    rule = load_rule(files.rule)
+    assert (rule.status, rule.check.name) == ("draft", generic)
+    assert [str(result) for result in run_rule_tests(rule) if result.verdict != "pass"] == []
+    assert [mutant.change for mutant in survivors(rule)] == []
+
+
+def test_every_generic_check_has_a_template() -> None:
+    """Those that the packs of examples use, none of which is the name of a built-in rule."""
+    packs = builtin_rules_dir() / "examples"
+    used = {load_rule(path).check.name for path in packs.rglob("*.yaml")}
+    assert used <= set(GENERIC)
+
+
+def test_the_files_load_and_their_tests_are_green(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     files = new_rule("retry_storm", tmp_path, tmp_path)
     assert (files.check, files.rule) == (tmp_path / "retry_storm.py", tmp_path / "retry_storm.yaml")
+    assert files.check is not None
     spec = importlib.util.spec_from_file_location("retry_storm", files.check)
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     monkeypatch.setitem(sys.modules, "retry_storm", module)
     spec.loader.exec_module(module)
-    results = run_rule_tests(load_rule(files.rule, checks=declared_in("retry_storm")))
-    assert [r.verdict for r in results] == ["FAIL", "pass"]
+    rule = load_rule(files.rule, checks=declared_in("retry_storm"))
+    assert [result.verdict for result in run_rule_tests(rule)] == ["pass", "pass"]
+    assert [mutant.change for mutant in survivors(rule)] == []
 
 
 def test_the_check_is_clean_by_the_rules_of_the_house(tmp_path: Path) -> None:
     check = new_rule("retry_storm", tmp_path, tmp_path).check
+    assert check is not None
     config = Path(__file__).parents[2] / "pyproject.toml"
     for command in (["check", "--no-cache"], ["format", "--check", "--no-cache"]):
         done = subprocess.run([sys.executable, "-m", "ruff", *command, "--config", config, check], capture_output=True, text=True, check=False)  # fmt: skip
@@ -55,4 +78,7 @@ def test_an_id_that_can_not_be_one_is_refused(tmp_path: Path, rule_id: str) -> N
 def test_folders_must_be_there(tmp_path: Path) -> None:
     with pytest.raises(UserError) as caught:
         new_rule("loops", tmp_path / "no", tmp_path)
-    assert str(caught.value) == f"{tmp_path / 'no'}: is no folder; run this in the source tree"
+    assert (
+        str(caught.value)
+        == f"{tmp_path / 'no'}: is no folder; run this in the source tree, or name another: --checks, --rules"
+    )
