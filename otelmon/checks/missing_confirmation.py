@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from otelmon.checks.lib.approvals import agreed_just_now, approval_of, asked_for, why_not
+from otelmon.checks.lib.approvals import agreed_just_now, approval_of, asked_for, asked_just_now, why_not
 from otelmon.checks.lib.confirmation import demand_on
 from otelmon.checks.lib.pairs import call_facts
 from otelmon.checks.lib.policy import policies_for
@@ -37,8 +37,13 @@ def missing_confirmation(call: ToolCall, view: View, params: Params) -> Iterator
             yield _evidence(call, view, policy.id, policy.reason, _severity(policy.severity, call))
         return
     demand = demand_on(call, view) if params.instructions and call.outcome != "failed" else None
-    if demand and not (approval_of(call, view) or asked_for(call, view) or agreed_just_now(call, view)):
+    if demand and not (approval_of(call, view) or _let(call, view)):
         yield _evidence(call, view, "", demand, "high")
+
+
+def _let(call: ToolCall, view: View) -> bool:
+    """The user's words amount to a yes, though they name no values: enough for a rule in words."""
+    return asked_for(call, view) or asked_just_now(call, view) or agreed_just_now(call, view)
 
 
 def _evidence(call: ToolCall, view: View, policy: str, rule: str, severity: Severity) -> Evidence:

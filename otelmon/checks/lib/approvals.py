@@ -7,10 +7,12 @@ import hashlib
 import msgspec
 
 from otelmon.checks.lib.asking import names_action, names_call, names_values, proposal_before, user_messages_between
-from otelmon.checks.lib.wording import agrees
+from otelmon.checks.lib.wording import agrees, asks_to_act
 from otelmon.checks.view import View
 from otelmon.vocabulary.canonical import canonical, sha256
-from otelmon.vocabulary.event import ToolCall, UserMessage
+from otelmon.vocabulary.event import AssistantMessage, ToolCall, UserMessage
+
+_MAX_EVENTS = 200  # events before a request in which its record may have been spoken of
 
 
 class Approved(msgspec.Struct, frozen=True):
@@ -84,3 +86,17 @@ def agreed_just_now(call: ToolCall, view: View) -> bool:
     if latest is None or not agrees(latest.text):
         return False
     return names_action(f"{proposal_before(latest, view)}\n{latest.text}", call)
+
+
+def asked_just_now(call: ToolCall, view: View) -> bool:
+    """True when the user's latest message asks for this kind of action, and the record was spoken of or
+    looked up before that message: enough for a rule in words."""
+    latest = view.latest_user_message(call)
+    if latest is None or not asks_to_act(latest.text) or not names_action(latest.text, call):
+        return False
+    before = view.before(latest)[-_MAX_EVENTS:]
+    looked_up = (view.identifying_values(e) for e in before if isinstance(e, ToolCall))
+    if any(set(values) & set(view.identifying_values(call)) for values in looked_up):
+        return True
+    spoken = (e.text for e in before if isinstance(e, (UserMessage, AssistantMessage)))
+    return names_values("\n".join(spoken), call, view)

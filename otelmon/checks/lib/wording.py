@@ -107,6 +107,11 @@ def is_status_question(text: str) -> bool:
     return "?" in text and starts_with("question", text) and not says("more", text)
 
 
+def asks_to_act(text: str) -> bool:
+    """`please cancel it`, `I want to cancel it`: asks for something to be done now, and takes nothing back."""
+    return says("wants", text) and not starts_with("no", text)
+
+
 def only_thanks(text: str) -> bool:
     """A greeting or thanks, without a request."""
     return len(text) < 60 and starts_with("thanks", text)
