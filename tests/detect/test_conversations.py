@@ -16,7 +16,7 @@ from otelmon.detect import state
 from otelmon.detect.conversations import ConversationTable
 from otelmon.detect.emission import Output
 from otelmon.detect.snapshot import Snapshot
-from otelmon.vocabulary.messages import Handover, ReadingBatch, TraceRecord, Verdict
+from otelmon.vocabulary.messages import EffectBatch, Handover, ReadingBatch, TraceRecord, Verdict
 from tests.assemble.builders import Spans, ns
 from tests.detect.build import (
     IDLE,
@@ -35,6 +35,11 @@ from tests.detect.build import (
 )
 
 LATE = 10_000.0  # seconds: after everything has ended, before it is forgotten
+
+
+def batches(output: Output) -> list[EffectBatch]:
+    """What was told of effects; these conversations show no tools."""
+    return [told for told in output.effects if isinstance(told, EffectBatch)]
 
 
 def verdicts(output: Output) -> list[Verdict]:
@@ -153,7 +158,7 @@ def test_a_write_that_is_no_more_is_withdrawn_from_the_ledger() -> None:
     later = msgspec.structs.replace(tool, tool=fields, status_error=True, digest="f" * 16, end_time_unix_nano=ns(103))
     held.feed(ReadingBatch(conversation_id="conv-1", epoch=1, trace_id=failed.trace_id, readings=(later,)), 0, 2)
     output = said.take(held.judge_dirty(at(LATE)))
-    assert [effects.entries for effects in output.effects] == [()]
+    assert [effects.entries for effects in batches(output)] == [()]
     assert said.rules() == ["false_success"]
 
 
@@ -280,7 +285,7 @@ def test_what_was_restored_is_judged_only_with_news_and_withdraws_what_it_said()
     fields = msgspec.structs.replace(tool.tool, error_type="ValueError", signals=("status_error",), result=None, result_text=None)  # fmt: skip
     failed = msgspec.structs.replace(tool, tool=fields, status_error=True, digest="f" * 16, end_time_unix_nano=ns(9))
     held.feed(batch([failed]), 0, 0)
-    assert [effects.entries for effects in held.judge_dirty(at(LATE)).effects] == [()]
+    assert [effects.entries for effects in batches(held.judge_dirty(at(LATE)))] == [()]
 
 
 def test_a_snapshot_that_shrinks_leaves_no_part_behind(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -448,14 +453,14 @@ def test_what_was_said_of_a_long_trace_stands(restart: bool) -> None:
     held, said = table(**limits), Said()
     held.feed(batch(span.readings[:5]), 0, 0)
     said.take(held.judge_dirty(at(0)))
-    keys = {effects.effect_key for effects in held.judge_dirty(at(0)).effects}
+    keys = {effects.effect_key for effects in batches(held.judge_dirty(at(0)))}
     for offset, reading in enumerate(span.readings[5:], 1):
         if restart and offset == 10:
             said.take(held.tick(at(LATE)))
             held = restored(said.memory, **limits)
         held.feed(batch([reading]), 0, offset)
         output = said.take(held.judge_dirty(at(LATE if restart else 0)))
-        assert all(effects.entries or effects.effect_key not in keys for effects in output.effects)
+        assert all(effects.entries or effects.effect_key not in keys for effects in batches(output))
     output = said.take(held.tick(at(LATE))) if not restart else output
     assert said.rules() == ["duplicate_write"]
     [record] = [record for record in output.records if isinstance(record, TraceRecord)]

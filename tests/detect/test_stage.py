@@ -17,6 +17,7 @@ from otelmon.vocabulary.messages import (
     MEMORY,
     READINGS,
     RECORDS,
+    EffectBatch,
     Handover,
     ReadingBatch,
     TraceRecord,
@@ -79,6 +80,7 @@ def test_effects_lie_under_their_key_in_its_partition(place: SpoolPlace) -> None
     through(stage, wall)
     for message in everything(bus, LEDGER):
         effects = decode_ledger(message.value)
+        assert isinstance(effects, EffectBatch)
         assert message.key == f"{effects.effect_key}\x1f{effects.trace_id}"
         assert message.partition == bus.partition_of(LEDGER, effects.effect_key)
         assert message.time_unix_nano // 10**6 == max(e.end_time_unix_nano for e in effects.entries) // 10**6

@@ -157,3 +157,50 @@ def test_a_finding_stays_in_its_incident_when_the_agent_becomes_known(store: Sto
     store.says(at(0, "a"))
     (incident,) = store.incidents()
     assert (incident.agent_name, incident.findings) == ("unknown agent", 1)
+
+
+def changed(number: int, tool: str, seconds: float = 0, **fields: Any) -> Finding:
+    """A finding on a tool of the catalogue family; `server` and the like stand in its evidence."""
+    told = {name: fields.pop(name) for name in ("server", "servers", "others") if name in fields}
+    one = at(seconds, f"drift-{number}", rule_id="tool_drift", tool_name=tool, summary=f"{tool} changed: a is gone", **fields)  # fmt: skip
+    return msgspec.structs.replace(one, family="catalogue", evidence=told)
+
+
+def test_a_release_is_one_incident_however_many_tools_it_changes(store: Store) -> None:
+    for number in range(121):
+        agent = ("clerk", "boss")[number % 2]
+        store.says(
+            changed(number, f"tool_{number}", number % 5, server="depot", agent_name=agent), owner=f"tool:{number}"
+        )
+    (incident,) = store.incidents()
+    assert (incident.findings, incident.agent_name, incident.tool_name) == (121, "server depot", "its tools")
+    assert (
+        incident.title == "tool_0 changed: a is gone: server depot (and tool_1, tool_10, tool_100 and 117 more tools)"
+    )
+
+
+def test_two_releases_and_two_servers_are_incidents_of_their_own(store: Store) -> None:
+    store.says(
+        changed(1, "a", server="depot"),
+        changed(2, "b", 1, server="depot"),
+        changed(3, "a", QUIET * 3, server="depot"),
+        changed(4, "a", 2, server="shop"),
+        changed(5, "a", 2, agent_name="clerk"),
+    )
+    found = {(incident.agent_name, incident.findings) for incident in store.incidents()}
+    assert found == {("server depot", 2), ("server depot", 1), ("server shop", 1), ("clerk", 1)}
+
+
+def test_servers_whose_names_meet_are_one_incident(store: Store) -> None:
+    store.says(
+        changed(1, "run_sql", servers=["metrics", "orders"]),
+        changed(2, "find", 1, servers=["metrics", "orders"]),
+        changed(3, "run_sql", 2, server="orders", others=["metrics"]),
+    )
+    (incident,) = store.incidents()
+    assert (incident.agent_name, incident.findings) == ("servers metrics and orders", 3)
+
+
+def test_a_change_that_only_gives_more_room_opens_no_incident(store: Store) -> None:
+    store.says(changed(1, "a", server="depot", severity="low"))
+    assert store.incidents() == []
