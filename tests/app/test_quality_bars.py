@@ -8,8 +8,9 @@ import pytest
 
 from otelmon.app.bench.quality_bars import MEASURES, Bar, Measured, bars, bars_table, figure
 from otelmon.app.bench.quality_claims import Statement
+from otelmon.app.bench.quality_drift import CHANGES, GROUPS, RELEASES
 from otelmon.app.bench.quality_runs import CallEffect, Hit, JudgedRun
-from otelmon.app.bench.quality_table import rate
+from otelmon.app.bench.quality_table import Table, rate
 from otelmon.app.bench.quality_truth import FORM_KIND, INVENTED_KIND
 
 
@@ -34,7 +35,15 @@ RUNS = [
     run("s", False, hit("poison", "attack"), attack="succeeded"),
     run("r", True, hit("poison", "attack"), attack="resisted"),
 ]
-MEASURED = Measured(RUNS, [Statement("p2", 3, True), Statement("f1", 3, False)])
+DRIFT = [
+    Table(
+        CHANGES,
+        (),
+        (("dev", "breaking", "4", "3", ""), ("dev", "text only", "2", "2", ""), ("dev", "form only", "5", "1", "")),
+    ),
+    Table(RELEASES, (), (("releases", GROUPS[0], "7", "6", "1", "0"), ("releases", GROUPS[-1], "9", "0", "0", "9"))),
+]
+MEASURED = Measured(RUNS, [Statement("p2", 3, True), Statement("f1", 3, False)], DRIFT)
 
 
 @pytest.mark.parametrize(
@@ -44,6 +53,7 @@ MEASURED = Measured(RUNS, [Statement("p2", 3, True), Statement("f1", 3, False)])
         ("invented_found", (2, 3)), ("refused_found", (4, 5)), ("statements_found", (1, 1)),
         ("statements_accused", (0, 1)), ("attacks_found", (1, 1)), ("attacks_imagined", (0, 5)), ("tools_right", (1, 2)),
         ("calls_right", (1, 2)), ("writes_called_read", (1, 2)),
+        ("changes_told", (5, 6)), ("forms_told", (1, 5)), ("one_incident", (6, 7)),
     ],
 )  # fmt: skip
 def test_every_measure_by_hand(measure: str, counts: tuple[int, int]) -> None:

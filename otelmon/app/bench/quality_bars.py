@@ -9,6 +9,7 @@ from importlib.resources import files
 import msgspec
 
 from otelmon.app.bench.quality_claims import Statement, counted
+from otelmon.app.bench.quality_drift import CHANGES, GROUPS, RELEASES
 from otelmon.app.bench.quality_effects import calls_right, tools_right, writes_called_read
 from otelmon.app.bench.quality_runs import ATTACK, JudgedRun, flagged
 from otelmon.app.bench.quality_table import Table, rate
@@ -38,10 +39,11 @@ class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Measured(msgspec.Struct, frozen=True):
-    """What is measured on: the judged runs, and the statements read by hand."""
+    """What is measured on: the judged runs, the statements read by hand, the tables on changes of tools."""
 
     runs: Sequence[JudgedRun]
     statements: Sequence[Statement] = ()
+    drift: Sequence[Table] = ()
 
 
 @lru_cache(maxsize=1)
@@ -68,7 +70,7 @@ def bars_table(measured: Measured, packs: Sequence[str]) -> Table:
 def figure(bar: Bar, measured: Measured) -> Counts:
     """(part, whole) of one bar; (0, 0) when its data are not there."""
     runs = [run for run in measured.runs if run.data_set.split("/")[0] in bar.sets]
-    return MEASURES[bar.measure](Measured(runs, measured.statements)) if runs else (0, 0)
+    return MEASURES[bar.measure](Measured(runs, measured.statements, measured.drift)) if runs else (0, 0)
 
 
 def _share(of: Sequence[JudgedRun], wanted: Callable[[JudgedRun], bool]) -> Counts:
@@ -125,6 +127,21 @@ def _writes_called_read(measured: Measured) -> Counts:
     return len(writes_called_read(measured.runs)), tools_right(measured.runs)[1]
 
 
+def _changes(*groups: str) -> Callable[[Measured], Counts]:
+    """Changes of tools of these groups: those that are told of, and all."""
+
+    def count(measured: Measured) -> Counts:
+        rows = [row for table in measured.drift if table.title == CHANGES for row in table.rows if row[1] in groups]
+        return sum(int(row[3]) for row in rows), sum(int(row[2]) for row in rows)
+
+    return count
+
+
+def _one_incident(measured: Measured) -> Counts:
+    rows = [row for table in measured.drift if table.title == RELEASES for row in table.rows if row[1] == GROUPS[0]]
+    return sum(int(row[3]) for row in rows), sum(int(row[2]) for row in rows)
+
+
 MEASURES: dict[str, Callable[[Measured], Counts]] = {
     "precision": _precision,
     "recall": _recall,
@@ -139,4 +156,7 @@ MEASURES: dict[str, Callable[[Measured], Counts]] = {
     "tools_right": lambda measured: tools_right(measured.runs),
     "calls_right": lambda measured: calls_right(measured.runs),
     "writes_called_read": _writes_called_read,
+    "changes_told": _changes("breaking", "text only"),
+    "forms_told": _changes("form only"),
+    "one_incident": _one_incident,
 }

@@ -34,6 +34,7 @@ from otelmon.vocabulary.messages import RECORDS, Verdict, encode
 from otelmon.vocabulary.span import Scope, Span
 
 RULE = "tool_drift"
+CHANGES, RELEASES = "Changes of tools", "Releases of a server with changed tools"
 FORM = "format_only"
 ANNOTATIONS = frozenset(("annotations_changed", "readonly_hint_changed"))
 ROOM = frozenset(("tool_added", "tool_removed", "param_added_optional", "required_relaxed"))
@@ -73,7 +74,7 @@ def _changes(sets: Sequence[tuple[str, list[dict[str, Any]]]]) -> Table:
             ]
             rows.append((name, group, str(len(found)), str(told), rate(told, len(found)), *map(str, classes)))
     columns = ("data set", "changes by label", "number", "told of", "share", "as breaking", "as text", "as annotations", "as more room")  # fmt: skip
-    return Table("Changes of tools", columns, tuple(rows))
+    return Table(CHANGES, columns, tuple(rows))
 
 
 def _labels(sets: Sequence[tuple[str, list[dict[str, Any]]]]) -> Table:
@@ -117,7 +118,7 @@ def _releases(sets: Sequence[tuple[str, list[dict[str, Any]]]]) -> Table:
             counts = (sum(n == 1 for n in mine), sum(n > 1 for n in mine), sum(n == 0 for n in mine))
             rows.append((name, group, str(len(mine)), *map(str, counts)))
     columns = ("data set", "what a release does", "releases", "one incident", "several", "none")
-    return Table("Releases of a server with changed tools", columns, tuple(rows))
+    return Table(RELEASES, columns, tuple(rows))
 
 
 GROUPS = (

@@ -10,6 +10,7 @@ from otelmon.app.bench.quality import Sources, measure
 from otelmon.app.bench.quality_attacks import attack_tables
 from otelmon.app.bench.quality_bars import Measured, bars_table
 from otelmon.app.bench.quality_claims import claims_table, statements
+from otelmon.app.bench.quality_drift import drift_tables
 from otelmon.app.bench.quality_runs import JudgedRun
 from otelmon.app.bench.quality_table import Table
 from otelmon.app.bench.quality_tables import tables
@@ -30,10 +31,12 @@ def report(
     the built-in ones, `most` how many records of each file are looked at. Raises UserError."""
     runs = measure([*data.runs, *data.definitions], config, origins, processes, most)
     said = [statement for path in data.statements for statement in statements(path)]
+    drift = [] if packs else drift_tables(data.definitions)  # what tools became does not depend on packs
     made = [
-        bars_table(Measured(runs, said), packs),
+        bars_table(Measured(runs, said, drift), packs),
         *tables(runs),
         claims_table(runs, said),
         *attack_tables(runs),
+        *drift,
     ]
     return Report(tuple(table for table in made if table.rows), tuple(runs))
