@@ -252,7 +252,9 @@ def _event_problems(source: Source, events: Any, path: Keys) -> Generator[Proble
             continue
         kind = kind_of(event)
         if kind is None:
-            yield source.problem((*path, index), "the event is not one of the known kinds", f"expected exactly one of {', '.join(KINDS)}")  # fmt: skip
+            count += 1
+            near = next(filter(None, (guess(word, KINDS) for word in map(str, event) if word not in KINDS)), "")
+            yield source.problem((*path, index), "the event is not one of the known kinds", f"expected exactly one of {', '.join(KINDS)}", near)  # fmt: skip
             continue
         yield from problems_of(source, event, kind, (*path, index))
         repeat = event.get("repeat", 1)

@@ -98,7 +98,7 @@ def test_a_rule_is_loaded_with_everything_in_it(tmp_path: Path, too_dear_check: 
         ("fires: []", "fires: [2, {3: high}]", "r.yaml:30:16: position 3 is not in the test; expected 1 to 2"),
         ("fires: [1]", "fires: [{1: hihg}]", 'r.yaml:27:14: 1 is "hihg"; expected one of info, low, medium, high, critical; did you mean high?'),
         ("fires: [1]", "fires: [no]", 'r.yaml:27:13: fires[0] is "no"; expected a whole number or a map'),
-        ("{tool: pay, args: {amount: 51}}", "{tol: pay}", "r.yaml:26:14: the event is not one of the known kinds; expected exactly one of system, user, context, assistant, tool, define"),
+        ("{tool: pay, args: {amount: 51}}", "{tol: pay}", "r.yaml:26:14: the event is not one of the known kinds; expected exactly one of system, user, context, assistant, tool, define; did you mean tool?"),
         ("{tool: pay, args: {amount: 51}}", "{tool: pay, arsg: {}}", "r.yaml:26:26: unknown field arsg; did you mean args?"),
         ("{tool: pay, args: {amount: 51}}", "{tool: pay, user: x}", "r.yaml:26:14: the event is not one of the known kinds; expected exactly one of system, user, context, assistant, tool, define"),
         ("{amount: 50}, repeat: 2}", "{amount: 50}, repeat: 0}", "r.yaml:29:46: repeat is 0; expected 1 to 1000"),

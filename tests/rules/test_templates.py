@@ -82,3 +82,31 @@ def test_folders_must_be_there(tmp_path: Path) -> None:
         str(caught.value)
         == f"{tmp_path / 'no'}: is no folder; run this in the source tree, or name another: --checks, --rules"
     )
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        ("call.arguments.amount", "call.argments.amount", ["my_rule.yaml:12:3: call has no field argments; did you mean arguments?"]),
+        ("double(order.total)", "double(ordr.total)", ["my_rule.yaml:12:3: unknown variable ordr; did you mean order?"]),
+        ("double(call.arguments.amount) > double(order.total)", "call.name > 5", ["my_rule.yaml:12:3: compares values of different types; convert with string(), int() or double()"]),
+        ("double(call.arguments.amount) > double(order.total)", "call.name", ["my_rule.yaml:12:3: gives str; write a condition: true or false"]),
+        ("tools: [issue_refund]}", "tools: issue_refund}", ['my_rule.yaml:9:11: tools is "issue_refund"; expected a list']),
+        ("  summary:", "  sumary:", ["my_rule.yaml:13:3: unknown field sumary; did you mean summary?"]),
+        ("where: result.id", "wher: result.id", ["my_rule.yaml:11:33: unknown field wher; did you mean where?"]),
+        ("tags: []", "tags: [atlas.aml.t0110.003]", ["my_rule.yaml:16:8: unknown tag atlas.aml.t0110.003; did you mean atlas.aml.t0110.002?"]),
+        ("{tool: get_order, args: {id: A-1}, result: {id: A-1, total: 50}}", "{tol: get_order}", [
+            f"my_rule.yaml:{line}:9: the event is not one of the known kinds; expected exactly one of system, user, context, assistant, tool, define; did you mean tool?"
+            for line in (32, 38)
+        ]),
+    ],
+)  # fmt: skip
+def test_a_mistake_inside_a_condition_or_a_test_has_its_place_too(
+    tmp_path: Path, old: str, new: str, expected: list[str]
+) -> None:
+    file = new_rule("my_rule", tmp_path, tmp_path, "match").rule
+    assert old in file.read_text()
+    file.write_text(file.read_text().replace(old, new))
+    with pytest.raises(UserError) as caught:
+        load_rule(file, "my_rule.yaml")
+    assert [str(problem) for problem in caught.value.problems] == expected

@@ -211,10 +211,9 @@ def loops_in(text: str) -> int:
 
 def _name_mistakes(program: Any, bare: str, names: Set[str]) -> list[tuple[str, str]]:
     bound = set(_LOOP.findall(bare))
-    do = "the only variable is call" if names == ONLY_CALL else f"known: {', '.join(sorted(names))}"
     types = {"int", "uint", "double", "bool", "string", "bytes", "list", "map", "null_type", "type"}
     found = [
-        (f"unknown variable {name}", do)
+        (f"unknown variable {name}", "the only variable is call" if names == ONLY_CALL else _guess(name, names))
         for name in program.variables()
         if name not in names and name not in bound and name not in types
     ]
