@@ -78,9 +78,10 @@ def _evidence(
 ) -> Iterator[Evidence]:
     known = following(view).by_direction
     acts = [act for direction in found for act in known.get(direction.key, ())]
-    strongest = max(found, key=lambda d: d.passage.weight)
+    strongest = max(found, key=lambda d: (not d.passage.plain, d.passage.weight))
     sinks = [act for act in acts if act.sink]
-    if not acts and (not params.resisted or strongest.passage.weight < params.min_weight):
+    light = strongest.passage.plain or strongest.passage.weight < params.min_weight
+    if not acts and (light or not params.resisted):
         return
     if sinks:
         said = f"{place} directs the agent, and {sinks[0].call.tool_name} carries it out"

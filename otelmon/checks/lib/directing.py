@@ -68,7 +68,7 @@ def result_text(call: ToolCall) -> str:
 
 def plain_direction(call: ToolCall, order: str) -> Direction:
     """An order in a result that speaks to nobody in particular."""
-    passage = Passage(("order",), 0, (order,), order, order[:240], 0, len(order))
+    passage = Passage(("order",), 0, True, (order,), order, order[:240], 0, len(order))
     return _direction(f"{call.key}#order", call.key, "result", call.tool_name, call.position, passage)
 
 
@@ -87,7 +87,7 @@ def directions_of_definition(definition: ToolDefinition, view: View) -> tuple[Di
         kinds["destination"] = 2
     if not _CORE.intersection(kinds) or sum(kinds.values()) < DEFINITION_WEIGHT:
         return ()
-    passage = msgspec.structs.replace(passage, kinds=tuple(kinds), weight=sum(kinds.values()))
+    passage = msgspec.structs.replace(passage, kinds=tuple(kinds), weight=sum(kinds.values()), plain=False)
     key = f"tool:{definition.name}"
     return (_direction(key, key, "definition", definition.name, definition.position, passage),)
 

@@ -38,11 +38,13 @@ _LETTER = re.compile(r"[a-z0-9]")
 
 
 class Passage(msgspec.Struct, frozen=True):
-    """A part of a text that directs. `kinds`: the signs; `weight`: their sum; `orders`: the sentences that order
+    """A part of a text that directs. `kinds`: the signs; `weight`: their sum; `plain`: none that
+    people never use among themselves; `orders`: the sentences that order
     something; `told`: all that it says to do, folded; `quote`: its beginning as it reads."""
 
     kinds: tuple[str, ...]
     weight: int
+    plain: bool
     orders: tuple[str, ...]
     told: str
     quote: str
@@ -127,6 +129,9 @@ def _passage(text: str, offset: int, whole: bool = False) -> Passage | None:
     low, high = (0, len(text)) if whole else _reach(text, first, last)
     sentences = [(a, b) for a, b in _sentences(text[:high]) if b > low]
     ordering = {n for n, (a, b) in enumerate(sentences) if is_order(text[a:b])}
+    if not ordering:  # said in some other manner: a sentence with a sign and the verb of a deed
+        signed = [n for n, (a, b) in enumerate(sentences) if a <= last and b >= first]
+        ordering = {n for n in signed if deeds().verb.search(text[slice(*sentences[n])].encode("ascii"))}
     if not ordering:
         return None
     told = [
@@ -138,6 +143,7 @@ def _passage(text: str, offset: int, whole: bool = False) -> Passage | None:
     return Passage(
         kinds=tuple(weights),
         weight=sum(weights.values()),
+        plain=not any(cue.core and not cue.soft for cue, a, b in found if b > low and a < high),
         orders=tuple(text[a:b].strip() for a, b in (sentences[n] for n in sorted(ordering))),
         told="\n".join(told),
         quote=" ".join(text[first : first + 240].split()),

@@ -10,30 +10,32 @@ from typing import Any
 import msgspec
 import re2
 
-LANGUAGES = ("en", "es", "de")
+LANGUAGES = ("en", "es", "de", "fr", "pt", "it")  # the last three: the plainest words only
 _BLANK = r"[\s*>]+"
 _MEMORY = 128 << 20  # bytes of the automaton: one pattern of all core words
 
 
 class Cue(msgspec.Struct, frozen=True):
-    """A kind of directing words. `core`: people do not write so to each other."""
+    """A kind of directing words. `core`: people do not write so to each other; `soft`: some do, now and then."""
 
     kind: str
     weight: int
     core: bool
+    soft: bool
     pattern: Any
 
 
 class Deeds(msgspec.Struct, frozen=True):
     """How a text orders something done. `order` is an order anywhere in a sentence; `opening` a base verb that is
     an order where a sentence begins; `classes` the kinds of deeds, each with its verbs, `asking` these and the nouns
-    that ask for one; `delegating` hands the work over to a text."""
+    that ask for one; `delegating` hands the work over to a text; `verb` is any verb of an order."""
 
     order: Any
     opening: Any
     classes: dict[str, Any]
     asking: dict[str, Any]
     delegating: Any
+    verb: Any
 
 
 @cache
@@ -58,7 +60,7 @@ def _compile(patterns: list[str]) -> Any:
 def cues() -> tuple[Cue, ...]:
     """All kinds of directing words, each as one pattern over every language."""
     return tuple(
-        Cue(kind, part["weight"], part.get("core", False), _compile(_of_languages(part)))
+        Cue(kind, part["weight"], part.get("core", False), part.get("soft", False), _compile(_of_languages(part)))
         for kind, part in _data().items()
     )
 
@@ -87,5 +89,6 @@ def deeds() -> Deeds:
         opening=_compile([rf"(?m)^[^a-z0-9\n]*(?:(?:{between}) )*(?:{every})\b"]),
         classes={label: _compile([rf"\b(?:{words})\b"]) for label, words in verbs.items()},
         asking={label: _compile([rf"\b(?:{words}|{nouns.get(label, words)})\b"]) for label, words in verbs.items()},
+        verb=_compile([rf"\b(?:{every})\b"]),
         delegating=_compile(_of_languages(data["delegating"])),
     )

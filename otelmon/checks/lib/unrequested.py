@@ -17,7 +17,7 @@ from otelmon.checks.lib.instructions import delegates, flatten, is_order, senten
 from otelmon.checks.lib.instructions_language import deeds
 from otelmon.checks.lib.provenance import Lineage, lineage
 from otelmon.checks.lib.provenance_roles import Role
-from otelmon.checks.lib.values import EMAIL, URL, compact, words_of
+from otelmon.checks.lib.values import EMAIL, URL, compact, runs, words_of
 from otelmon.checks.lib.verbs import name_words
 from otelmon.checks.view import View
 from otelmon.vocabulary.event import ToolCall
@@ -30,7 +30,7 @@ _NAME = re.compile(r"[^.\[\]]+")
 
 class Unasked(msgspec.Struct, frozen=True):
     """A call that carries out an order found in data. `other`: the user did ask for this kind of deed, and named
-    another place for it; else for none."""
+    another place, so that this one may have been meant as well."""
 
     act: Act
     other: bool
@@ -73,13 +73,14 @@ def _find(view: View) -> Iterator[Unasked]:
             continue
         deed = _deed(call, line)
         asked = deeds().asking[deed].search(flatten(said[:20_000]).encode("ascii")) is not None
-        if asked and not _names_another(line, said):
+        if asked and (not _names_another(line, said) or _named_by_name(str(line.value), said)):
             continue
         sources = [w for w in witnesses.get(compact(str(line.value)), ()) if w.position < call.position]
         orders = [_order(source, str(line.value)) for source in sources]
         if orders and all(orders) and orders[0]:
             direction = plain_direction(sources[0], orders[0])
-            yield Unasked(Act(call, direction, "destination", line.path, str(line.value), True), asked)
+            other = asked and line.role != "email"
+            yield Unasked(Act(call, direction, "destination", line.path, str(line.value), True), other)
 
 
 def _destinations(call: ToolCall, view: View) -> Iterator[Lineage]:
@@ -128,6 +129,12 @@ def _deed(call: ToolCall, line: Lineage) -> str:
     if line.role == "url":
         return "visit"
     return "send" if deeds().classes["send"].search(name) else "change"
+
+
+def _named_by_name(value: str, said: str) -> bool:
+    """True when a word of the value is a word of the user's: whose address it is was said."""
+    names = {word for word in runs(value.split("@")[0]) if len(word) > 3 and word.isalpha()}
+    return not names.isdisjoint(runs(said))
 
 
 def _names_another(line: Lineage, said: str) -> bool:
