@@ -24,7 +24,7 @@ from otelmon.checks.lib.selection import Mistake, Selector, Statement
 from otelmon.checks.registry import check
 from otelmon.checks.view import View
 from otelmon.vocabulary.event import AssistantMessage, ToolCall
-from otelmon.vocabulary.finding import Evidence
+from otelmon.vocabulary.finding import Evidence, Severity
 
 
 class Params(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -32,14 +32,16 @@ class Params(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     calls, for what was said, for values. `when`: CEL over these names and `known.<name>`, `said.user`, `said.last`,
     `said.assistant`; at a call also `call`, its `result`, `confirmed`; at an answer `answer`. The rule fires where it is true.
     A name that was not found makes what uses it undecided, so the rule is silent: ask `known` for it.
-    `summary`: what is said of a finding."""
+    `severity`: of every finding, whatever the call does; without it a destructive call that landed is at least high and
+    a read at most medium. `summary`: what is said of a finding."""
 
-    PROSE: ClassVar[tuple[str, ...]] = ("summary",)
+    PROSE: ClassVar[tuple[str, ...]] = ("summary", "severity")  # they change what is said, not where
 
     when: str
     calls: Selector | None = None
     answer: Statement | None = None
     let: dict[str, Binding] = {}
+    severity: Severity | None = None
     summary: str = ""
 
     def mistakes(self) -> Iterator[Mistake]:
@@ -80,6 +82,7 @@ def match(call: ToolCall, view: View, params: Params) -> Iterator[Evidence]:
         else f"{call.tool_name} is what the rule asks for",
         anchor=call.key,
         key="match",
+        severity=params.severity,
         span_ids=(call.span_id,),
         details={"this": call_facts(call), **_details(params, bound)},
     )
@@ -96,6 +99,7 @@ def match_answer(message: AssistantMessage, view: View, params: Params) -> Itera
         summary=params.summary or "the answer says what the rule asks for",
         anchor=message.span_id,
         key="match",
+        severity=params.severity,
         span_ids=(message.span_id,),
         details={"said": found["text"][:500], **_details(params, bound)},
     )

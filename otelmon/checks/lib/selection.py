@@ -43,30 +43,33 @@ class Selector(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Statement(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A sentence of an answer of the agent: the first one in which `pattern` is found (RE2) and none of
+    """A sentence of an answer of the agent: the first one in which a pattern of `says` is found (RE2) and none of
     `unless` is."""
 
-    pattern: str
+    says: tuple[str, ...]
     unless: tuple[str, ...] = ()
 
     @property
     def fields(self) -> tuple[str, ...]:
         """What may be asked of the sentence found."""
-        return ("text", *group_names(self.pattern))
+        return ("text", *(name for pattern in self.says for name in group_names(pattern)))
 
     def found_in(self, text: str) -> dict[str, str] | None:
-        """The sentence as `text`, and the named groups of the pattern; None when there is no such sentence."""
+        """The sentence as `text`, and the named groups of the patterns; None when there is no such sentence."""
         for sentence in sentences(text):
-            match = compiled(self.pattern).search(sentence)
+            match = next(filter(None, (compiled(pattern).search(sentence) for pattern in self.says)), None)
             if match and not any(compiled(pattern).search(sentence) for pattern in self.unless):
-                return {**{name: said or "" for name, said in match.groupdict().items()}, "text": sentence}
+                groups = {name: said or "" for name, said in match.groupdict().items()}
+                return {**dict.fromkeys(self.fields, ""), **groups, "text": sentence}
         return None
 
     def mistakes(self) -> Iterator[Mistake]:
         """What is wrong with the patterns: (path, what, what to do)."""
-        yield from ((("pattern",), wrong, do) for wrong, do in pattern_mistakes(self.pattern, groups=False))
-        for n, pattern in enumerate(self.unless):
-            yield from ((("unless", n), wrong, do) for wrong, do in pattern_mistakes(pattern, groups=False))
+        if not self.says:
+            yield (("says",), "says nothing", "give at least one pattern")
+        for name, patterns in (("says", self.says), ("unless", self.unless)):
+            for n, pattern in enumerate(patterns):
+                yield from (((name, n), wrong, do) for wrong, do in pattern_mistakes(pattern, groups=False))
 
 
 def result_of(call: ToolCall) -> Any:
