@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +11,10 @@ import msgspec
 import yaml
 
 from otelmon.vocabulary.catalogue import Catalogue, Tool
-from otelmon.vocabulary.errors import Problem, UserError
+from otelmon.vocabulary.errors import OtelmonError, Problem, UserError
 
 _SAID = ("title", "description", "input_schema", "output_schema", "annotations")  # by the server, not the operator
+_NUMERIC = tuple("0123456789+-.")  # what may begin a number, in the reader's YAML or another
 Notes = Mapping[tuple[str, str | None], Mapping[str, str]]
 
 
@@ -76,8 +76,20 @@ def _without_defaults(value: msgspec.Struct) -> dict[str, Any]:
     return found
 
 
+class _Dumper(yaml.SafeDumper):
+    """Writes texts of several lines as they are read."""
+
+
+def _text(dumper: _Dumper, text: str) -> yaml.Node:
+    style = "|" if "\n" in text else "'" if text[:1] in _NUMERIC else None
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
+
+
+_Dumper.add_representer(str, _text)
+
+
 def _block(value: Any) -> str:
-    return str(yaml.safe_dump(value, sort_keys=False, allow_unicode=True, width=110))
+    return str(yaml.dump(value, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=110))
 
 
 def _noted(text: str, field: str, note: str) -> str:
@@ -90,15 +102,24 @@ def _noted(text: str, field: str, note: str) -> str:
     return "\n".join([f"# {note}", *lines])
 
 
-def write_file(path: Path, text: str) -> None:
-    """Replace the file as a whole or not at all. Raises UserError."""
+def write_file(path: Path, text: str, check: Callable[[Path], object] | None = None) -> None:
+    """Replace the file as a whole or not at all. `check` is asked about the new file first, and raises
+    OtelmonError when it will not do. Raises UserError."""
     try:
         with tempfile.NamedTemporaryFile("w", encoding="utf-8", dir=path.parent, prefix=f".{path.name}.", delete=False) as file:  # fmt: skip
             file.write(text)
-        if path.exists():
-            os.chmod(file.name, path.stat().st_mode & 0o777)
-        else:
-            os.chmod(file.name, 0o644)
-        os.replace(file.name, path)
     except OSError as error:
         raise UserError(Problem(str(path), f"can not be written ({error.strerror or error})")) from None
+    fresh = Path(file.name)
+    try:
+        if check is not None:
+            check(fresh)
+        fresh.chmod(path.stat().st_mode & 0o777 if path.exists() else 0o644)
+        fresh.replace(path)
+    except OtelmonError as error:
+        why = "; ".join(str(problem).partition(": ")[2] for problem in error.problems)
+        raise UserError(Problem(str(path), f"would not load any more ({why})", "", "correct it by hand first")) from None  # fmt: skip
+    except OSError as error:
+        raise UserError(Problem(str(path), f"can not be written ({error.strerror or error})")) from None
+    finally:
+        fresh.unlink(missing_ok=True)

@@ -197,7 +197,7 @@ def _write(text: str, out: Path | None) -> None:
     if out is None:
         click.echo(text, nl=False)
     else:
-        write_file(out, text)
+        write_file(out, text, load_catalogue)
 
 
 # -- diff, gate ------------------------------------------------------------------------------------
