@@ -50,6 +50,7 @@ class TraceEmission:
         "effect_digests",
         "effect_keys",
         "findings",
+        "lineage",
         "messages",
         "only_adds",
         "rest",
@@ -65,6 +66,7 @@ class TraceEmission:
     def reset(self) -> None:
         """Nothing was said yet."""
         self.calls: dict[str, bytes] = {}
+        self.lineage: dict[str, bytes] = {}
         self.messages = b""
         self.rest = b""
         self.verdict = b""
@@ -192,8 +194,11 @@ def _trace_record(
         run.run_id: judgement.not_evaluable[run.run_id] for run in part.runs if run.run_id in judgement.not_evaluable
     }
     accepted = _accepted(judgement, part)
+    origins = {call.key: judgement.lineage[call.key] for call in part.calls if call.key in judgement.lineage}
+    lineage = {key: digest(rows) for key, rows in origins.items()}
     rest = digest((part.runs, sorted(digests), not_evaluable, part.definitions, accepted))
-    if not changed and messages == emission.messages and rest == emission.rest:
+    origins = {key: rows for key, rows in origins.items() if emission.lineage.get(key) != lineage[key]}
+    if not changed and not origins and messages == emission.messages and rest == emission.rest:
         return None
     record = TraceRecord(
         trace_id=share,
@@ -207,7 +212,9 @@ def _trace_record(
         definitions=tuple(part.definitions),
         not_evaluable=not_evaluable,
         suppressed=accepted,
+        lineage=origins,
     )
+    emission.lineage |= lineage
     emission.calls, emission.messages, emission.rest = digests, messages, rest
     return record
 

@@ -12,6 +12,7 @@ import msgspec
 from otelmon.checks.lib.effects import effect_entry
 from otelmon.checks.lib.tool_versions import in_order
 from otelmon.checks.view import View
+from otelmon.detect.lineage import lineages
 from otelmon.rules.evaluate import Trouble, evaluate, evaluate_effects, evaluate_tools
 from otelmon.rules.model import RuleSet
 from otelmon.rules.suppress import Suppressed
@@ -19,7 +20,7 @@ from otelmon.vocabulary.catalogue import Catalogue
 from otelmon.vocabulary.config import Suppression
 from otelmon.vocabulary.event import Timeline
 from otelmon.vocabulary.finding import Finding
-from otelmon.vocabulary.messages import EffectEntry, ToolVersion
+from otelmon.vocabulary.messages import ArgumentLineage, EffectEntry, ToolVersion
 
 
 class Laws(msgspec.Struct, frozen=True):
@@ -36,7 +37,8 @@ class Laws(msgspec.Struct, frozen=True):
 class Judgement(msgspec.Struct, frozen=True):
     """The whole answer for one conversation. `call_effects` is {call key: (effect, repeat)},
     `not_evaluable` {run id: {rule id: reason}}, `check_errors` {rule id: times it raised}, `raised` what
-    and where, `undecided` {rule id: conditions that could not be decided}, `suppressed` what is accepted."""
+    and where, `undecided` {rule id: conditions that could not be decided}, `suppressed` what is accepted,
+    `lineage` {call key: where its arguments came from} of runs that are over."""
 
     timeline: Timeline
     findings: tuple[Finding, ...]
@@ -47,6 +49,7 @@ class Judgement(msgspec.Struct, frozen=True):
     raised: dict[str, str] = {}
     undecided: dict[str, int] = {}
     suppressed: tuple[Suppressed, ...] = ()
+    lineage: dict[str, tuple[ArgumentLineage, ...]] = {}
 
 
 def judge(timeline: Timeline, laws: Laws) -> Judgement:
@@ -67,6 +70,7 @@ def judge(timeline: Timeline, laws: Laws) -> Judgement:
         raised=evaluation.raised,
         undecided=evaluation.undecided,
         suppressed=tuple(evaluation.suppressed),
+        lineage=lineages(view, closed),
     )
 
 

@@ -16,6 +16,7 @@ from otelmon.store.content import expand, load
 from otelmon.store.database import Database
 from otelmon.store.results import (
     AgentRuns,
+    ArgumentOrigin,
     CallCount,
     CallDetail,
     ConversationDetail,
@@ -40,11 +41,13 @@ from otelmon.store.traces import RUN_COLUMNS
 from otelmon.store.verdicts import FINDING_COLUMNS, finding_from
 from otelmon.vocabulary.event import Run
 from otelmon.vocabulary.finding import Incident
+from otelmon.vocabulary.messages import ArgumentLineage
 
 T = TypeVar("T")
 MANY = 1000
 PAYLOADS_AT_ONCE = 50
 _INCIDENT_COLUMNS = Incident.__struct_fields__
+_lineage = msgspec.json.Decoder(tuple[ArgumentLineage, ...])
 
 
 def incidents(
@@ -247,7 +250,22 @@ def _calls(cursor: DuckDBPyConnection, rows: Sequence[Sequence[Any]]) -> list[Ca
     width = len(CALL_COLUMNS)
     places = (CALL_COLUMNS.index("arguments_content"), CALL_COLUMNS.index("result_content"))
     texts = load(cursor, (row[place] for row in rows for place in places))
-    return [CallDetail(call_from_row(row[:width], texts), *row[width:]) for row in rows]
+    origins = _origins(cursor, [row[-1] for row in rows])
+    return [
+        CallDetail(call_from_row(row[:width], texts), row[width], row[width + 1], lineage)
+        for row, lineage in zip(rows, origins, strict=True)
+    ]
+
+
+def _origins(cursor: DuckDBPyConnection, stored: Sequence[str]) -> list[tuple[ArgumentOrigin, ...]]:
+    """Where the arguments of calls came from, by what the store keeps of them, with the tools that are named."""
+    found = [_lineage.decode(text) for text in stored]
+    anchors = sorted({one.anchor for lineage in found for one in lineage if one.anchor})
+    tools = dict(cursor.execute(sql("read.tools_of_calls"), [anchors]).fetchall()) if anchors else {}
+    return [
+        tuple(ArgumentOrigin(**msgspec.structs.asdict(one), from_tool=tools.get(one.anchor)) for one in lineage)
+        for lineage in found
+    ]
 
 
 def _timeline(cursor: DuckDBPyConnection, of: str, id_: str) -> tuple[MessageDetail | CallDetail, ...]:

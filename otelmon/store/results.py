@@ -33,12 +33,27 @@ class IncidentPage(msgspec.Struct, frozen=True):
     total: int
 
 
+class ArgumentOrigin(msgspec.Struct, frozen=True):
+    """Where one argument of a call came from (fields as in ArgumentLineage). `from_tool` is the tool whose call
+    had the value first, None when no call had."""
+
+    path: str
+    role: str
+    source: str
+    anchor: str
+    transformation: str
+    sure: bool
+    from_tool: str | None = None
+
+
 class CallDetail(msgspec.Struct, frozen=True, tag_field="type", tag="call"):
-    """A call in full, and what it does as judged with the catalogue in force."""
+    """A call in full, what it does as judged with the catalogue in force, and where its arguments came from (once
+    its run is over)."""
 
     call: ToolCall
     effect: Effect
     repeat: Repeat
+    lineage: tuple[ArgumentOrigin, ...] = ()
 
 
 class FindingDetail(msgspec.Struct, frozen=True, kw_only=True):

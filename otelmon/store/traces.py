@@ -6,7 +6,7 @@ gives the same rows.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -26,7 +26,7 @@ from otelmon.store.tables import (
     traces_parameters,
 )
 from otelmon.vocabulary.event import AssistantMessage, Event, Run, SystemMessage, ToolCall, ToolDefinition, UserMessage
-from otelmon.vocabulary.messages import TraceRecord
+from otelmon.vocabulary.messages import ArgumentLineage, TraceRecord
 
 RUN_COLUMNS = Run.__struct_fields__
 
@@ -53,6 +53,7 @@ class _Trace:
         self.conversation_id = ""
         self.calls: dict[str, ToolCall] = {}
         self.effects: dict[str, tuple[str, str]] = {}
+        self.lineage: dict[str, tuple[ArgumentLineage, ...]] = {}
         self.kept: set[str] | None = None
         self.messages: Sequence[Event] = ()
         self.not_evaluable: dict[str, dict[str, str]] = {}
@@ -64,6 +65,7 @@ class _Trace:
         self.calls = {key: call for key, call in self.calls.items() if key in named}
         self.effects.update(record.effects)
         self.effects = {key: effect for key, effect in self.effects.items() if key in named}
+        self.lineage.update(record.lineage)
         self.runs = {run.run_id: run for run in record.runs}
         self.conversation_id = record.conversation_id
         self.messages = record.messages or self.messages
@@ -86,6 +88,7 @@ def _write(connection: DuckDBPyConnection, traces: dict[str, _Trace], contents: 
     effects = [(key, id_, *effect, keys[id_]) for id_, t in traces.items() for key, effect in t.effects.items()]
     _keep_only(connection, "effects", {id_: (t.kept or set()) - t.effects.keys() for id_, t in traces.items()})
     append(connection, "effects", effects)
+    _write_lineage(connection, {id_: t.lineage for id_, t in traces.items() if t.lineage}, keys)
     changed = {id_: t for id_, t in traces.items() if t.messages}
     messages = [
         (*_message_row(message, id_, t.conversation_id, contents), keys[id_])
@@ -96,6 +99,32 @@ def _write(connection: DuckDBPyConnection, traces: dict[str, _Trace], contents: 
     gaps = [(*row, keys[id_]) for id_, t in traces.items() for row in _gaps(id_, t)]
     replace_traces(connection, "not_evaluable", traces, gaps)
     _follow_conversation(connection, traces)
+
+
+def _write_lineage(
+    connection: DuckDBPyConnection,
+    lineage: Mapping[str, Mapping[str, tuple[ArgumentLineage, ...]]],
+    keys: Mapping[str, int],
+) -> None:
+    """Replace the rows of the calls that are named. Rows of calls that went away are seen by nobody (every read
+    joins the call) and leave with retention."""
+    if not lineage:
+        return
+    named = sorted(f"{trace_id} {key}" for trace_id, rows in lineage.items() for key in rows)
+    connection.execute(
+        f"DELETE FROM call_lineage WHERE {of_traces('call_lineage')}"  # noqa: S608 - names are ours
+        " AND (trace_id || ' ' || call_key) IN (SELECT unnest($named::VARCHAR[]))",
+        {**traces_parameters(lineage), "named": named},
+    )
+    append(
+        connection,
+        "call_lineage",
+        [
+            (key, trace_id, msgspec.json.encode(arguments).decode(), keys[trace_id])
+            for trace_id, rows in lineage.items()
+            for key, arguments in rows.items()
+        ],
+    )
 
 
 def _keep_only(connection: DuckDBPyConnection, table: str, kept: dict[str, set[str]]) -> None:

@@ -140,12 +140,26 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag="
     observed_unix_nano: int
 
 
+class ArgumentLineage(msgspec.Struct, frozen=True, array_like=True):
+    """Where one argument of a call came from, without content. `path` in the arguments; `role` what it is for;
+    `source` the kind of text that had it ("none": nothing did); `anchor` the key of the call, or the span of the
+    message, that had it first ("": no event did); `transformation` how it was derived; `sure` false when that, or
+    that there is no source, rests on a rule of thumb or on a part of the context."""
+
+    path: str
+    role: str
+    source: str
+    anchor: str
+    transformation: str
+    sure: bool
+
+
 class TraceRecord(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag="trace"):
     """Rows of one trace, or of a conversation's share of a split one ("<trace id>/<hash>"). `runs` and the keys of `calls` are complete for the trace: rows stored
     earlier that are not named are removed. `calls` and `effects` hold only rows that changed since
     the last record; `messages` is complete for the trace, or empty when none of them changed;
     `not_evaluable` is complete: {run id: {rule id: reason}}; so is `suppressed`: {run id: {rule id: findings that
-    the operator accepts}}."""
+    the operator accepts}}. `lineage` holds only what changed: {call key: where its arguments came from}."""
 
     trace_id: str
     epoch: int
@@ -158,6 +172,7 @@ class TraceRecord(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", t
     definitions: tuple[ToolDefinition, ...] = ()
     not_evaluable: dict[str, dict[str, str]] = {}
     suppressed: dict[str, dict[str, int]] = {}
+    lineage: dict[str, tuple[ArgumentLineage, ...]] = {}
 
 
 class Account(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag="account"):

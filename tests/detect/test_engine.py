@@ -45,7 +45,7 @@ def test_what_could_not_be_decided_is_said_by_run_and_rule() -> None:
     [run] = build("conv", readings).runs
     judgement = judge(build("conv", readings, {run.run_id: "idle"}), laws())
     assert judgement.not_evaluable[run.run_id]["false_success"] == "incomplete_run"
-    assert judgement.findings == ()
+    assert "ungrounded_argument" not in judgement.not_evaluable[run.run_id]  # what came before its calls was seen
 
 
 def broken(call: ToolCall, view: View, params: Any) -> Iterator[Evidence]:

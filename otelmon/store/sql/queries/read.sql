@@ -37,20 +37,26 @@ ORDER BY f.status = 'open' DESC, f.event_time_unix_nano, f.finding_id
 LIMIT $limit OFFSET $offset
 
 -- name: calls_of_spans
-SELECT c.* EXCLUDE (trace_key), coalesce(e.effect, 'unknown') AS effect, coalesce(e.repeat, 'additive') AS repeat
-FROM tool_calls c LEFT JOIN effects e USING (trace_id, call_key)
+SELECT c.* EXCLUDE (trace_key), coalesce(e.effect, 'unknown') AS effect, coalesce(e.repeat, 'additive') AS repeat,
+       coalesce(l.arguments, '[]') AS lineage
+FROM tool_calls c LEFT JOIN effects e USING (trace_id, call_key) LEFT JOIN call_lineage l USING (trace_id, call_key)
 WHERE c.span_id IN (SELECT unnest(?::VARCHAR[]))
 ORDER BY c.start_time_unix_nano, c.position, c.call_key
 
 -- name: calls_of_run
-SELECT c.* EXCLUDE (trace_key), coalesce(e.effect, 'unknown') AS effect, coalesce(e.repeat, 'additive') AS repeat
-FROM tool_calls c LEFT JOIN effects e USING (trace_id, call_key)
+SELECT c.* EXCLUDE (trace_key), coalesce(e.effect, 'unknown') AS effect, coalesce(e.repeat, 'additive') AS repeat,
+       coalesce(l.arguments, '[]') AS lineage
+FROM tool_calls c LEFT JOIN effects e USING (trace_id, call_key) LEFT JOIN call_lineage l USING (trace_id, call_key)
 WHERE c.run_id = ? ORDER BY c.position, c.call_key
 
 -- name: calls_of_conversation
-SELECT c.* EXCLUDE (trace_key), coalesce(e.effect, 'unknown') AS effect, coalesce(e.repeat, 'additive') AS repeat
-FROM tool_calls c LEFT JOIN effects e USING (trace_id, call_key)
+SELECT c.* EXCLUDE (trace_key), coalesce(e.effect, 'unknown') AS effect, coalesce(e.repeat, 'additive') AS repeat,
+       coalesce(l.arguments, '[]') AS lineage
+FROM tool_calls c LEFT JOIN effects e USING (trace_id, call_key) LEFT JOIN call_lineage l USING (trace_id, call_key)
 WHERE c.conversation_id = ? ORDER BY c.position, c.call_key
+
+-- name: tools_of_calls
+SELECT call_key, any_value(tool_name) FROM tool_calls WHERE call_key IN (SELECT unnest(?::VARCHAR[])) GROUP BY ALL
 
 -- name: messages_of_run
 SELECT position, role, turn, final, agent_name, span_id, run_id, start_time_unix_nano, end_time_unix_nano,

@@ -48,6 +48,10 @@ DELETE FROM runs WHERE run_id IN (SELECT run_id FROM leaving)
 DELETE FROM effects e WHERE NOT EXISTS (
     FROM tool_calls c WHERE c.trace_id = e.trace_id AND c.call_key = e.call_key)
 
+-- name: orphan_lineage
+DELETE FROM call_lineage l WHERE NOT EXISTS (
+    FROM tool_calls c WHERE c.trace_id = l.trace_id AND c.call_key = l.call_key)
+
 -- name: orphan_contents
 DELETE FROM contents WHERE hash NOT IN (
     SELECT arguments_content FROM tool_calls WHERE arguments_content IS NOT NULL
