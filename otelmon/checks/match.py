@@ -30,7 +30,7 @@ from otelmon.vocabulary.finding import Evidence, Severity
 class Params(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """`calls`: which calls are looked at; or `answer`: which sentence of an answer. `let`: names for results of other
     calls, for what was said, for values. `when`: CEL over these names and `known.<name>`, `said.user`, `said.last`,
-    `said.assistant`; at a call also `call`, its `result`, `confirmed`; at an answer `answer`. The rule fires where it is true.
+    `said.assistant`; at a call also `call`, its `result`, `approved`, `confirmed`; at an answer `answer`. The rule fires where it is true.
     A name that was not found makes what uses it undecided, so the rule is silent: ask `known` for it.
     `severity`: of every finding, whatever the call does; without it a destructive call that landed is at least high and
     a read at most medium. `summary`: what is said of a finding."""

@@ -144,7 +144,7 @@ def test_a_condition_with_a_mistake_is_refused() -> None:
 @pytest.mark.parametrize(
     ("params", "said"),
     [
-        ({"calls": {}, "when": "plan.open"}, "unknown variable plan; known: call, confirmed, known, result, said"),
+        ({"calls": {}, "when": "plan.open"}, "unknown variable plan; known: approved, call, confirmed, known, result, said"),
         ({"calls": {}, "when": "call.argments.id == 1"}, "call has no field argments; did you mean arguments?"),
         ({"calls": {"when": "result.ok"}, "when": "true"}, "unknown variable result; the only variable is call"),
         ({"calls": {}, "let": {"a": {"tools": ["x"], "where": "b.c"}}, "when": "true"}, "unknown variable b"),

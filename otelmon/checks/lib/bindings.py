@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from otelmon.checks.lib.approvals import agreed_just_now, approval_of
+from otelmon.checks.lib.approvals import agreed_just_now, approval_of, why_not
 from otelmon.checks.lib.conditions import compile_value, condition_mistakes, names_in
 from otelmon.checks.lib.expressions import call_fields
 from otelmon.checks.lib.patterns import LONGEST, compiled, group_names, pattern_mistakes
@@ -16,7 +16,7 @@ from otelmon.checks.lib.selection import Mistake, any_glob, result_of
 from otelmon.checks.view import View
 from otelmon.vocabulary.event import AssistantMessage, SystemMessage, ToolCall, UserMessage
 
-AT_CALL = frozenset(("call", "result", "known", "said", "confirmed"))
+AT_CALL = frozenset(("call", "result", "known", "said", "approved", "confirmed"))
 AT_ANSWER = frozenset(("answer", "known", "said"))
 _OF_OTHER = frozenset(("result", "arguments", "name"))
 _SPEAKERS: dict[str, type[Any]] = {"system": SystemMessage, "user": UserMessage, "assistant": AssistantMessage}
@@ -172,7 +172,8 @@ def bind(bindings: dict[str, Binding], place: Place) -> dict[str, Any]:
 
 def surroundings(place: Place, bindings: dict[str, Binding], bound: dict[str, Any], text: str) -> dict[str, Any]:
     """What a condition may name beside its own names, as far as it does: the result of the call, which names were
-    found, what was said so far, and whether the user said yes to the call."""
+    found, what was said so far, whether a span shows an approval of the call that counts, and whether the user said
+    yes to it."""
     named, given = names_in(text), dict(bound)
     if "known" in named:
         given["known"] = {name: name in bound for name in bindings}
@@ -180,8 +181,10 @@ def surroundings(place: Place, bindings: dict[str, Binding], bound: dict[str, An
         given["said"] = _said_so_far(place)
     if isinstance(place.event, ToolCall):
         given["result"] = result_of(place.event)
+        call, view = place.event, place.view
+        if "approved" in named:
+            given["approved"] = call.approval is not None and not why_not(call, view)
         if "confirmed" in named:
-            call, view = place.event, place.view
             given["confirmed"] = approval_of(call, view) is not None or agreed_just_now(call, view)
     return given
 
