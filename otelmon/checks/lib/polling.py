@@ -138,6 +138,11 @@ def error_text(call: ToolCall) -> str:
     return "\n".join(part[:_MAX_TEXT] for part in parts if part)
 
 
+def is_technical(call: ToolCall) -> bool:
+    """True when the error is about the form of the call or the tool's own trouble, and refuses nothing."""
+    return _says("technical", error_text(call))
+
+
 def refused_as_duplicate(call: ToolCall) -> bool:
     """True when a guard refused the call as a repeat."""
     if call.outcome not in ("failed", "denied"):
