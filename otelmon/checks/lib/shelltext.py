@@ -14,7 +14,7 @@ from functools import lru_cache
 from otelmon.checks.lib.sqltext import classify_sql
 from otelmon.checks.lib.verbs import STRENGTH, UNKNOWN, VerbClass, words
 
-_MAX_TEXT, _MAX_CACHED, _MAX_DEPTH, _MAX_INNER = 20_000, 2_000, 4, 50
+_MAX_TEXT, _MAX_CACHED, _MAX_DEPTH, _MAX_INNER, _CLOUD_WORDS = 20_000, 2_000, 4, 50, 4
 _READ = VerbClass("read", "absolute")
 _ABSOLUTE = VerbClass("write", "absolute")
 _ADDITIVE = VerbClass("write", "additive")
@@ -24,7 +24,7 @@ _DESTROY = VerbClass("destructive", "absolute")
 _PROGRAMS: dict[str, VerbClass] = {
     **dict.fromkeys(
         words("""ls dir cat head tail less more grep egrep fgrep rg ag find fd wc sort uniq cut tr awk sed jq yq echo printf
-        pwd whoami id date cal df du ps top free uptime uname hostname env printenv which type whereis file stat tree
+        pwd whoami id date cal df du ps top free uptime uname hostname printenv which type whereis file stat tree
         diff cmp comm md5sum sha1sum sha256sum test [ true false cd pushd popd export set basename dirname realpath
         readlink seq sleep wait history man help ping dig nslookup host traceroute netstat ss lsof ip ifconfig curl
         wget http base64 xxd od strings column nl tac rev paste join expr bc get-content get-childitem
@@ -67,7 +67,22 @@ _SUBCOMMANDS: dict[str, tuple[frozenset[str], frozenset[str]]] = {
         ("gh", "", ""),
     )
 }
-_WRAPPERS = frozenset(("sudo", "time", "nohup", "nice", "xargs", "exec", "command", "stdbuf", "setsid", "doas"))
+_CLOUDS = frozenset(
+    ("gcloud", "az", "heroku", "flyctl", "fly", "doctl", "vercel", "wrangler", "glab", "oc", "vault", "stripe")
+)
+_DESTROYING = words("delete terminate rm remove rb destroy purge uninstall drop revoke cancel prune")
+_SHOWING = words("describe list get ls view status head diff show read search logs version info")
+_STARTING = words("create run send put publish comment cp mv sync add start")
+_SSH_VALUES = frozenset(("-i", "-p", "-l", "-o", "-F", "-J", "-L", "-R", "-D", "-c", "-b", "-e", "-m"))
+# Of PowerShell the verb says it.
+_COMMANDLETS: dict[str, VerbClass] = {
+    **dict.fromkeys(("get", "select", "measure", "compare", "where"), _READ),
+    **dict.fromkeys(
+        ("new", "set", "add", "copy", "move", "rename", "start", "restart", "enable", "install"), _ABSOLUTE
+    ),
+    **dict.fromkeys(("remove", "clear", "stop", "uninstall"), _DESTROY),
+}
+_WRAPPERS = frozenset(("sudo", "time", "nohup", "nice", "xargs", "exec", "command", "stdbuf", "setsid", "doas", "env"))
 _SHELLS = frozenset(("bash", "sh", "zsh", "dash", "ksh", "powershell", "pwsh", "cmd"))
 _SQL_CLIENTS = frozenset(("psql", "mysql", "sqlite3", "duckdb", "mariadb", "clickhouse-client"))
 _BREAKS = frozenset(("|", "||", "&", "&&", ";", ";;", "|&", "(", ")", "{", "}"))
@@ -159,6 +174,8 @@ def _redirections(command: Sequence[str]) -> tuple[list[str], VerbClass | None]:
             argv.append(token)
             continue
         target = next(rest, "")
+        if "<<<" in token:
+            argv.append(target)  # the program reads it
         if argv and argv[-1] in ("1", "2"):
             argv.pop()
         if ">" in token and target.lower() not in _NOWHERE:
@@ -175,13 +192,33 @@ def _classify_command(argv: list[str], depth: int) -> VerbClass:
     program = program.removesuffix(".exe")
     if program in _SHELLS:
         return _inner_script(arguments, depth)
+    if program in ("eval", "ssh"):
+        return _classify_line(" ".join(arguments if program == "eval" else _remote(arguments)), depth + 1)
+    if arguments and set(arguments) <= {"--version", "--help", "-V", "-h"}:
+        return _READ
     if program in _SQL_CLIENTS:
         found = [m for m in map(classify_sql, arguments) if m]
         return _worst(found)
     if program in _SUBCOMMANDS:
         return _subcommand(program, arguments)
+    if program in _CLOUDS:
+        return _cloud([a for a in arguments if not a.startswith("-")])
     special = _SPECIAL.get(program)
-    return special(arguments) if special else _PROGRAMS.get(program, UNKNOWN)
+    if special:
+        return special(arguments)
+    return (
+        _PROGRAMS.get(program)
+        or _PROGRAMS.get(program.split(".")[0])
+        or _COMMANDLETS.get(program.split("-")[0], UNKNOWN)
+    )
+
+
+def _remote(arguments: Sequence[str]) -> list[str]:
+    """The command that ssh runs on a host: what follows its options and the host."""
+    rest = list(arguments)
+    while rest and rest[0].startswith("-"):
+        rest = rest[2:] if rest[0] in _SSH_VALUES else rest[1:]
+    return rest[1:]
 
 
 def _inner_script(arguments: Sequence[str], depth: int) -> VerbClass:
@@ -207,12 +244,16 @@ def _subcommand(program: str, arguments: Sequence[str]) -> VerbClass:
 
 
 def _cloud(plain: Sequence[str]) -> VerbClass:
-    verb = plain[1].split("-")[0] if len(plain) > 1 else ""
-    if verb in ("describe", "list", "get", "ls", "view", "status", "head", "diff"):
-        return _READ
-    if verb in ("delete", "terminate", "rm", "remove", "rb"):
-        return _DESTROY
-    return _ADDITIVE if verb in ("create", "run", "send", "put", "publish", "comment") else UNKNOWN
+    """`ec2 terminate-instances`, `compute instances delete vm-1`: the first word that says something."""
+    for word in plain[:_CLOUD_WORDS]:
+        verb = word.split("-")[0].split(":")[-1]
+        if verb in _DESTROYING:
+            return _DESTROY
+        if verb in _SHOWING:
+            return _READ
+        if verb in _STARTING:
+            return _ADDITIVE
+    return UNKNOWN
 
 
 def _git(word: str, arguments: Sequence[str], reads: frozenset[str]) -> VerbClass:
@@ -236,7 +277,32 @@ def _curl(arguments: Sequence[str]) -> VerbClass:
             method = argument.split("=")[-1].removeprefix("-X").upper()
         elif argument.startswith(("-d", "--data", "-F", "--form", "--json", "--post", "-T", "--upload-file")):
             sends = True
-    return http_method(method or ("POST" if sends else "GET")) or UNKNOWN
+    sends = sends and not {"-G", "--get"} & set(arguments)
+    found = http_method(method or ("POST" if sends else "GET")) or UNKNOWN
+    keeps = any(a in ("-o", "-O", "--output", "--remote-name") for a in arguments)
+    return _ABSOLUTE if keeps and found == _READ else found
+
+
+def _wget(arguments: Sequence[str]) -> VerbClass:
+    """What it fetches it writes to a file, unless that is the standard output."""
+    found = _curl([a for a in arguments if a not in ("-O", "-o")])
+    shown = any(a in ("-O-", "-qO-", "--spider", "--output-document=-") for a in arguments) or "-" in arguments
+    return found if shown or found != _READ else _ABSOLUTE
+
+
+def _rsync(arguments: Sequence[str]) -> VerbClass:
+    return _DESTROY if any(a.startswith("--delete") for a in arguments) else _ABSOLUTE
+
+
+def _redis(arguments: Sequence[str]) -> VerbClass:
+    word = next((a.lower() for a in arguments if a.isalpha() and len(a) > 1), "")
+    if word in ("flushall", "flushdb", "del", "unlink", "shutdown", "hdel", "srem", "zrem", "expire"):
+        return _DESTROY
+    return (
+        _READ
+        if word in words("get mget keys scan hget hgetall lrange smembers zrange ttl exists type info ping dbsize")
+        else _ABSOLUTE
+    )
 
 
 def http_method(method: str) -> VerbClass | None:
@@ -268,4 +334,14 @@ def _tar(arguments: Sequence[str]) -> VerbClass:
     return _READ if arguments and "t" in arguments[0].lstrip("-") and "c" not in arguments[0] else _ABSOLUTE
 
 
-_SPECIAL = {"curl": _curl, "wget": _curl, "http": _curl, "find": _find, "sed": _sed, "tee": _tee, "tar": _tar}
+_SPECIAL = {
+    "rsync": _rsync,
+    "redis-cli": _redis,
+    "curl": _curl,
+    "wget": _wget,
+    "http": _curl,
+    "find": _find,
+    "sed": _sed,
+    "tee": _tee,
+    "tar": _tar,
+}

@@ -30,7 +30,7 @@ _COMMENT = re.compile(r"--[^\n]*|/\*(?:[^*]|\*(?!/))*(?:\*/|$)")  # an open one 
 # What must follow a first word that is also an English word, so that prose is not taken for SQL.
 _SECOND = {
     "select": r"select\b[^;]*?(\bfrom\b|[*'\d(])", "show": r"show\s+\w+\s*;?\s*$", "insert": r"insert\s+(or\s+\w+\s+)?into\b",
-    "update": r"update\s+\S+\s[^;]*?\bset\b", "delete": r"delete\s+from\b", "replace": r"replace\s+into\b", "merge": r"merge\s+into\b",
+    "update": r"update\s+\S+\s[^;]*?\bset\b", "delete": r"delete\s+(\S+\s+)?from\b", "replace": r"replace\s+into\b", "merge": r"merge\s+into\b",
     "drop": r"drop\s+(table|view|database|schema|index|user|role|column|function|trigger|sequence|materialized)\b",
     "alter": r"alter\s+(table|view|database|schema|index|user|role|function|sequence)\b",
     "create": r"create\s+(or\s+replace\s+)?(temp(orary)?\s+|unique\s+|materialized\s+)?(table|view|database|schema|index|user|role|function|trigger|sequence|extension|type|procedure)\b",
@@ -101,7 +101,10 @@ def _classify(statement: exp.Expression) -> VerbClass:
         return _command(statement)
     if isinstance(statement, exp.Describe):  # EXPLAIN without ANALYZE runs nothing
         return _READ
-    return max((m for m in map(_node, statement.walk()) if m), key=_strength, default=_READ)
+    found = max((m for m in map(_node, statement.walk()) if m), key=_strength, default=None)
+    if found or isinstance(statement, _ASKS):
+        return found or _READ
+    return _FIRST_WORD.get(_first_word(statement.sql()), VerbClass("unknown", "additive"))
 
 
 def _command(statement: exp.Command) -> VerbClass:
@@ -114,6 +117,19 @@ def _command(statement: exp.Command) -> VerbClass:
     return _FIRST_WORD.get(word, VerbClass("unknown", "additive"))
 
 
+_ASKS = (
+    exp.Query,
+    exp.Values,
+    exp.Show,
+    exp.Pragma,
+    exp.Use,
+    exp.Set,
+    exp.Transaction,
+    exp.Commit,
+    exp.Rollback,
+    exp.Declare,
+)
+_ADDS = (exp.ColumnDef, exp.AddConstraint, exp.AddPartition)
 _NODES: tuple[tuple[type[exp.Expression], Effect], ...] = (
     (exp.Delete, "destructive"),
     (exp.Drop, "destructive"),
@@ -133,10 +149,20 @@ def _node(node: exp.Expression) -> VerbClass | None:
         return VerbClass("write", "absolute" if keeps else "additive")
     if isinstance(node, exp.Update):
         return VerbClass("write", "additive" if _counts_up(node) else "absolute")
+    if isinstance(node, exp.Alter) and _only_adds(node):
+        return VerbClass("write", "absolute")
+    if isinstance(node, exp.When) and "delete" in str(node.args.get("then")).lower():
+        return VerbClass("destructive", "absolute")
     for kind, effect in _NODES:
         if isinstance(node, kind):
             return VerbClass(effect, "absolute")
     return None
+
+
+def _only_adds(alter: exp.Alter) -> bool:
+    """`ALTER TABLE t ADD c` takes nothing away."""
+    actions = alter.args.get("actions") or []
+    return bool(actions) and all(isinstance(action, _ADDS) for action in actions)
 
 
 def _counts_up(update: exp.Update) -> bool:
