@@ -26,7 +26,8 @@ class Params(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 def tool_drift(versions: tuple[ToolVersion, ...], params: Params) -> Iterator[Evidence]:
     """A tool of one server (or, where no server is known, of one agent) is defined otherwise than before:
     its description, its schema or its annotations. Versions are compared in the order in which they were
-    first seen, so that two versions served side by side during a release are one change.
+    first seen, so that two versions served side by side during a release are one change. What the operator's
+    catalogue says is no change; where nobody serves that, what is served is one.
 
     Why it matters: calls that were right are refused or do something else; and a description that changes
     after it was reviewed is how a server takes over the agents that trusted it.
@@ -38,7 +39,7 @@ def tool_drift(versions: tuple[ToolVersion, ...], params: Params) -> Iterator[Ev
     known: ToolVersion | None = None
     for number, version in enumerate(versions):
         before, known = known, _laid_over(known, version)
-        if before is None or number in made_anew:
+        if before is None or version.approved or number in made_anew:
             continue
         changes = compare(before, version, partial=True)
         if changes:
@@ -49,7 +50,8 @@ def tool_drift(versions: tuple[ToolVersion, ...], params: Params) -> Iterator[Ev
                 "before": {"version": before.version, "first_seen_unix_nano": before.start_time_unix_nano, "trace_id": before.trace_id},
                 "after": {"version": version.version, "first_seen_unix_nano": version.start_time_unix_nano, "agent_version": version.agent_version},
             }  # fmt: skip
-            yield _evidence(version, f"{version.name} changed: {changes.words()}", changes.severity, details)
+            said = "changed" if before.trace_id else "is not what the catalogue says"
+            yield _evidence(version, f"{version.name} {said}: {changes.words()}", changes.severity, details)
 
 
 def _evidence(version: ToolVersion, summary: str, severity: Severity, details: dict[str, Any]) -> Evidence:

@@ -68,7 +68,7 @@ class ToolHistories:
     def _judged(self, where: Where, judge: Judge) -> Judged:
         versions = in_order(self._held.get(where, {}).values())
         newest = max((one.start_time_unix_nano for one in versions), default=0)
-        return (judge(where, versions) if len(versions) > 1 else ()), newest
+        return (judge(where, versions) if versions else ()), newest
 
     def forget_old(self, wall: int) -> list[Gone]:
         """Drop versions that were replaced long ago, and the tools that changed least recently when there are

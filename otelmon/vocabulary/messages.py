@@ -57,7 +57,8 @@ class EffectEntry(msgspec.Struct, frozen=True, kw_only=True):
     `identifying` says that the arguments name a record (an id, an amount with a payee), so that an
     equal call in another conversation is suspicious. `asked` is how many times the user's wording
     asks for this effect (1 when it does not say). `state_changed` is true when the conversation
-    shows that state changed before this repeat.
+    shows that state changed before this repeat. `histories` are the keys under which the ledger keeps it beside
+    its effect key: of what asked for it, of its idempotency key. `run_failed`: its run ended with an error.
     """
 
     effect_key: str
@@ -87,10 +88,14 @@ class EffectEntry(msgspec.Struct, frozen=True, kw_only=True):
     environment: str
     start_time_unix_nano: int
     end_time_unix_nano: int
+    histories: tuple[str, ...] = ()
+    run_failed: bool = False
+    run_start_time_unix_nano: int = 0
 
 
 class EffectBatch(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag="effects"):
-    """All effects of one trace under one effect key: replaces what this trace said before."""
+    """All effects of one trace in one history: replaces what this trace said before. `effect_key` is the effect key
+    that they share, or one of their `histories`."""
 
     effect_key: str
     trace_id: str
@@ -100,7 +105,8 @@ class EffectBatch(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", t
 
 class ToolVersion(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag="tool_version"):
     """A version of a tool, and where it was first seen. `tool_key` names the tool (environment, namespace,
-    server or agent, name), `version` what its definition means: definitions that differ in form share it."""
+    server or agent, name), `version` what its definition means: definitions that differ in form share it.
+    `approved`: the operator's catalogue says the same; one without a trace stands there only."""
 
     tool_key: str
     version: str
@@ -119,6 +125,7 @@ class ToolVersion(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", t
     service_namespace: str
     environment: str
     start_time_unix_nano: int
+    approved: bool = False
 
     @property
     def key(self) -> str:

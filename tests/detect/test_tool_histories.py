@@ -12,9 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from otelmon.detect import tool_histories, tool_news
+from otelmon.detect.engine import Laws
 from otelmon.detect.ledger import LedgerTable
 from otelmon.detect.tool_histories import topic_key
 from otelmon.detect.tool_news import ToolNews
+from otelmon.vocabulary.catalogue import Catalogue, Tool
 from otelmon.vocabulary.config import DetectConfig
 from otelmon.vocabulary.event import Run, Timeline, ToolDefinition
 from otelmon.vocabulary.messages import ToolVersion, Verdict, decode_ledger, encode
@@ -229,3 +231,36 @@ def test_what_is_told_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_version_survives_the_wire() -> None:
     one = msgspec.structs.replace(seen("a", 1), input_schema={"type": "object"})
     assert decode_ledger(encode(one)) == one
+
+
+# -- against what the operator committed -------------------------------------------------------------
+def committed(text: str, **fields: Any) -> Laws:
+    catalogue = Catalogue(version=1, tools=(Tool(name="move_stock", description=text, **fields),))
+    return msgspec.structs.replace(laws(), catalogue=catalogue)
+
+
+def said(catalogue: str, *versions: ToolVersion, **fields: Any) -> list[str]:
+    held = LedgerTable(committed(catalogue, **fields), DetectConfig())
+    for one in versions:
+        held.feed(one, 0)
+    return [finding.summary for verdict in held.judge_dirty() for finding in verdict.findings]
+
+
+A, B, C = (seen(version, number * DAY) for number, version in enumerate("abc"))
+
+
+def test_what_the_operator_committed_is_no_change() -> None:
+    assert said("Says b.", A, B) == []
+    assert said("Says a.", A, B) == ["move_stock changed: its description says something else"]
+    assert said("Says b.", A, B, C) == ["move_stock changed: its description says something else"]
+
+
+def test_what_nobody_serves_is_told_of_at_the_first_sight_of_what_is_served() -> None:
+    assert said("Says x.", A) == ["move_stock is not what the catalogue says: its description says something else"]
+    assert said("Says a.", A) == []
+
+
+def test_an_entry_that_says_no_more_than_a_name_or_is_of_another_server_is_no_version() -> None:
+    assert said("", A, effect="write") == []
+    assert said("Says x.", A, server="shop") == []
+    assert said("Says x.", A, server="depot") != []

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from otelmon.checks.lib.drift import version_hash
+import msgspec
+
+from otelmon.checks.lib.drift import compare, version_hash
 from otelmon.vocabulary.canonical import short_hash
+from otelmon.vocabulary.catalogue import Catalogue, Tool
 from otelmon.vocabulary.event import Run, Timeline, ToolDefinition
 from otelmon.vocabulary.messages import ToolVersion
 
@@ -48,8 +51,37 @@ def in_order(versions: Iterable[ToolVersion]) -> tuple[ToolVersion, ...]:
     return tuple(first.values())
 
 
-def _says_anything(event: ToolDefinition) -> bool:
-    return bool(event.description) or event.input_schema is not None or event.annotations is not None
+def with_approved(versions: Iterable[ToolVersion], catalogue: Catalogue | None) -> tuple[ToolVersion, ...]:
+    """The versions of one tool in order, those marked that say what the operator's catalogue says. When nobody
+    serves that, it stands first: what runs show is a change of what was committed."""
+    ordered = in_order(versions)
+    mine = _committed(ordered[0], catalogue) if ordered and catalogue else None
+    if mine is None:
+        return ordered
+    marked = tuple(msgspec.structs.replace(one, approved=not compare(mine, one, partial=True)) for one in ordered)
+    if any(one.approved for one in marked):
+        return marked
+    first = msgspec.structs.replace(
+        ordered[0],
+        version=version_hash(mine),
+        description=mine.description,
+        input_schema=mine.input_schema,
+        annotations=mine.annotations,
+        trace_id="",
+        start_time_unix_nano=0,
+        approved=True,
+    )
+    return (first, *marked)
+
+
+def _committed(one: ToolVersion, catalogue: Catalogue) -> Tool | None:
+    """The operator's entry of the tool, when it says more than its name."""
+    same = (tool for tool in catalogue.tools if tool.name == one.name and tool.server in (None, one.server))
+    return next((tool for tool in same if _says_anything(tool)), None)
+
+
+def _says_anything(one: ToolDefinition | Tool) -> bool:
+    return bool(one.description) or one.input_schema is not None or one.annotations is not None
 
 
 def _version(event: ToolDefinition, run: Run, conversation_id: str, hashes: Hashes | None) -> ToolVersion:
