@@ -37,9 +37,13 @@ def data_exfiltration(call: ToolCall, view: View, params: Params) -> Iterator[Ev
     Why it matters: this is the moment at which data or money leaves.
     """
     if params.directed:
-        acts = [act for act in following(view).by_call.get(call.key, ()) if act.sink and act.how != "tool"]
+        acts = [
+            act
+            for act in following(view).by_call.get(call.key, ())
+            if act.sink and act.how != "tool" and not act.direction.expected
+        ]
         if acts:
-            yield _directed(call, acts, view, "in text that directs the agent")
+            yield _directed(call, acts, view, "in text that directs the agent", not any(act.sure for act in acts))
     if params.plain_orders:
         for unasked in unrequested(view).by_call.get(call.key, ()):
             yield _directed(call, [unasked.act], view, "in an order that the user did not give", unasked.other)

@@ -92,7 +92,7 @@ def _evidence(
     yield Evidence(
         summary=f"{said}: {_short(strongest.passage.quote)!r}",
         anchor=anchor,
-        severity=_severity(sinks, view, run_id),
+        severity=_severity(sinks, view, run_id) if acts else "low" if _harmless(strongest) else "medium",
         span_ids=tuple(act.call.span_id for act in (sinks or acts)[:_SHOWN]),
         details={
             "quote": strongest.passage.quote,
@@ -104,10 +104,16 @@ def _evidence(
     )
 
 
+def _harmless(direction: Direction) -> bool:
+    """A text that is there to instruct the agent, or that speaks about such attacks."""
+    return direction.expected or "discussing" in direction.passage.kinds
+
+
 def _severity(sinks: Sequence[Act], view: View, run_id: str, most: Severity = "critical") -> Severity:
-    """High when followed; where the past of the conversation is not known the user may have said it."""
-    if sinks and past_known(view, run_id):
-        gone = any(view.effect(a.call).effect in _IRREVERSIBLE and a.call.outcome != "failed" for a in sinks)
+    """High when followed, and nothing else explains it; where the past of the conversation is not known the user may have said it."""
+    sure = [act for act in sinks if act.sure]
+    if sure and past_known(view, run_id):
+        gone = any(view.effect(a.call).effect in _IRREVERSIBLE and a.call.outcome != "failed" for a in sure)
         return most if gone else "high"
     return "medium"
 

@@ -9,18 +9,22 @@ from typing import Any, Literal
 import msgspec
 
 from otelmon.checks.lib.instructions import Passage, read, read_description, texts_of
+from otelmon.checks.lib.instructions_language import deeds
+from otelmon.checks.lib.provenance_roles import leaves
 from otelmon.checks.lib.values import compact, runs
+from otelmon.checks.lib.verbs import name_words
 from otelmon.checks.view import View
 from otelmon.vocabulary.event import ToolCall, ToolDefinition
 
 RESULT_WEIGHT = 2  # of a passage in a result that is followed up; what is reported alone is the rule's to say
+SURE_WEIGHT = 3  # from which a passage is an attack, whatever the user asked for
 DEFINITION_WEIGHT = 4  # of a description: it is meant for the model, so more is needed than in a result
 _SCHEMA_LEAVES = 400
 _SAYING = frozenset(("description", "title", "default", "$comment", "example"))
 # What the signs weigh in a description: it may speak to the model, and of its task.
 _IN_DEFINITIONS = {
     "override": 4, "secrecy": 3, "template": 3, "hidden": 3, "secret_paths": 2, "feeding": 2, "authority": 1,
-    "address": 1, "before": 1, "standing": 1, "stealth": 1, "secrets": 1, "voice": 1, "markup": 1, "urgency": 1,
+    "address": 1, "role": 1, "before": 1, "standing": 1, "stealth": 1, "secrets": 1, "voice": 1, "markup": 1, "urgency": 1,
 }  # fmt: skip
 _CORE = frozenset(("override", "secrecy", "template", "hidden", "secret_paths", "other_tools", "destination"))
 _PLACE = re.compile(r"[\w.+-]{1,64}@[\w-]{1,63}\.[\w.-]{2,60}|https?://[\w.-]{4,80}|\b[a-z]{2}\d{2}[a-z0-9]{11,30}\b")
@@ -29,7 +33,8 @@ _PLACE = re.compile(r"[\w.+-]{1,64}@[\w-]{1,63}\.[\w.-]{2,60}|https?://[\w.-]{4,
 class Direction(msgspec.Struct, frozen=True):
     """A passage that directs, and where it stands: in the result of a call (`key` that of the call) or in the
     definition of a tool (`key` "tool:<name>"). `anchor` is what evidence points at; `compact` all that it
-    says in letters and digits; `stems` the stems of its words, one set an order."""
+    says in letters and digits; `stems` the stems of its words, one set an order; `expected`:
+    the result of a tool that is there to instruct the agent, or of another agent."""
 
     key: str
     anchor: str
@@ -39,6 +44,12 @@ class Direction(msgspec.Struct, frozen=True):
     passage: Passage
     compact: str
     stems: tuple[frozenset[str], ...]
+    expected: bool = False
+
+    @property
+    def weak(self) -> bool:
+        """True when people write so too: it is an attack only where the user did not ask for the deed."""
+        return self.passage.plain or self.passage.weight < SURE_WEIGHT
 
     def orders_tool(self, name: str, words: set[str]) -> bool:
         """True when it names a tool as such, or in one order all the words of the tool's name."""
@@ -53,9 +64,10 @@ def directions_of_result(call: ToolCall) -> tuple[Direction, ...]:
     found = read(text)
     if not found:
         return ()
+    expected = _instructs(call)
     own = compact(texts_of(call.arguments)) if call.arguments else ""  # what the agent wrote itself comes back
     return tuple(
-        _direction(f"{call.key}#{n}", call.key, "result", call.tool_name, call.position, passage)
+        _direction(f"{call.key}#{n}", call.key, "result", call.tool_name, call.position, passage, expected)
         for n, passage in enumerate(found)
         if passage.weight >= RESULT_WEIGHT and compact(passage.quote)[:60] not in own
     )
@@ -124,11 +136,30 @@ def _steers_others(passage: Passage, definition: ToolDefinition, view: View) -> 
     return False
 
 
+def _instructs(call: ToolCall) -> bool:
+    """A tool that returns instructions on purpose, or another agent."""
+    words = deeds()
+    if call.nested_calls is not None or words.instructing & set(name_words(call.tool_name)):
+        return True
+    if not isinstance(call.arguments, dict):
+        return False
+    named = [
+        str(value).lower() for _, _, value in leaves(call.arguments) if isinstance(value, str) and len(value) < 300
+    ]
+    return any(value.endswith(words.instructing_files) for value in named)
+
+
 def _direction(
-    key: str, anchor: str, where: Literal["result", "definition"], tool: str, position: int, passage: Passage
+    key: str,
+    anchor: str,
+    where: Literal["result", "definition"],
+    tool: str,
+    position: int,
+    passage: Passage,
+    expected: bool = False,
 ) -> Direction:
     stems = tuple(frozenset(stem(word) for word in runs(order)) for order in passage.orders[:40])
-    return Direction(key, anchor, where, tool, position, passage, compact(passage.told), stems)
+    return Direction(key, anchor, where, tool, position, passage, compact(passage.told), stems, expected)
 
 
 def stem(word: str) -> str:

@@ -10,9 +10,10 @@ from weakref import WeakKeyDictionary
 import msgspec
 
 from otelmon.checks.lib.directing import Direction, directions_of_definition, directions_of_result, stem
-from otelmon.checks.lib.instructions import delegates
+from otelmon.checks.lib.instructions import delegates, flatten
+from otelmon.checks.lib.instructions_language import deeds
 from otelmon.checks.lib.provenance_roles import Role, leaves, name_words, role_of, schema_at
-from otelmon.checks.lib.values import EMAIL, compact, runs, words_of
+from otelmon.checks.lib.values import EMAIL, URL, compact, runs, words_of
 from otelmon.checks.lib.verbs import name_words as tool_words
 from otelmon.checks.view import View
 from otelmon.vocabulary.event import (
@@ -28,17 +29,17 @@ from otelmon.vocabulary.event import (
 How = Literal["destination", "value", "phrase", "tool"]
 MAX_DIRECTIONS = 5_000  # of one conversation: as many as it may have calls; later ones go unsaid
 MAX_CONTACTS = 60  # contacts looked at in one long argument
+MAX_SAID = 20_000  # characters of what the user said that are asked for deeds
 _PHRASE = 16  # letters of wording that are nobody's own by chance
 _CONTACT = re.compile(r"""[^\s"'<>()\[\]{},;|]{5,200}""")
 _URL_WORDS = frozenset(("url", "uri", "link", "href", "endpoint", "website", "site", "webhook", "host", "domain", "address", "page"))  # fmt: skip
 _HOST = re.compile(r"(?:[a-z][a-z0-9+.-]*://)?(?:[\w-]+@)?((?:[\w-]+\.)+[a-z]{2,}|\d{1,3}(?:\.\d{1,3}){3})(?:[:/?#]\S*)?", re.IGNORECASE)  # fmt: skip
-_STRONG: frozenset[Role] = frozenset(("email", "url", "phone", "id", "code", "path"))
 
 
 class Act(msgspec.Struct, frozen=True):
     """A call that carries out what a directing text says. `how`: a value that only the text had, as the place it
     goes to ("destination") or otherwise ("value"), its wording ("phrase"), or a tool that it names ("tool").
-    `sink`: the call writes or talks to the outside."""
+    `sink`: the call writes or talks to the outside. `asked`: the user asked for such a deed, or handed the work over."""
 
     call: ToolCall
     direction: Direction
@@ -46,6 +47,12 @@ class Act(msgspec.Struct, frozen=True):
     path: str
     value: str
     sink: bool
+    asked: bool = False
+
+    @property
+    def sure(self) -> bool:
+        """True when only the text can be what the agent followed."""
+        return not self.direction.expected and not (self.direction.weak and self.asked)
 
 
 class Following(msgspec.Struct, frozen=True):
@@ -86,6 +93,8 @@ class _Walk:
         self.users = ""
         self.asked: set[str] = set()
         self.delegated = False
+        self.said = ""
+        self.user_words: set[str] = set()
         self.pending: list[str] = []
         self.used: set[str] = set()
         self.acts: list[Act] = []
@@ -143,9 +152,11 @@ class _Walk:
     def _hear(self, text: str) -> None:
         """What the user says, and what was put before the user and answered, is the user's."""
         for said in (*self.pending[-3:], text):
-            self.clean |= words_of(said).words
+            self.user_words |= words_of(said).words
             self.users += "\n" + compact(said[:20_000])
+        self.clean |= self.user_words
         self.pending.clear()
+        self.said = f"{self.said}\n{flatten(text[:MAX_SAID])}"[-MAX_SAID:]
         self.asked |= {stem(word) for word in runs(text)}
         self.delegated = self.delegated or delegates(text)
 
@@ -158,7 +169,7 @@ class _Walk:
 
     def _call(self, call: ToolCall) -> None:
         if self.directions and isinstance(call.arguments, dict):
-            self.acts.extend(self._acts(call))
+            self.acts.extend(self._weighed(call))
         self.used.add(call.tool_name)
         if call.key in self.found:
             for direction in self.found[call.key]:
@@ -167,6 +178,14 @@ class _Walk:
         text = call.result_text or ""
         if text:
             self.clean |= words_of(text).words
+
+    def _weighed(self, call: ToolCall) -> Iterator[Act]:
+        for act in self._acts(call):
+            deed = deed_of(call, act.how == "destination" and is_url(act.value))
+            elsewhere = act.how == "destination" and names_another(act.value, self.said)
+            asked = self.delegated or (asks_for(deed, self.said) and not elsewhere)
+            if act.how != "tool" or not asked:
+                yield msgspec.structs.replace(act, asked=asked)
 
     # -- judging ----------------------------------------------------------------------------------
     def _acts(self, call: ToolCall) -> Iterator[Act]:
@@ -241,12 +260,48 @@ class _Walk:
     def _named(self, call: ToolCall) -> Direction | None:
         """The text that names this tool, or its deed, where the user asked for nothing of the kind."""
         words = {stem(word) for word in tool_words(call.tool_name)}
-        if self.delegated or call.tool_name in self.used or words <= self.asked:
+        if call.tool_name in self.used or words <= self.asked:
             return None
         for direction in reversed(self.directions[-10:]):
             if direction.tool_name != call.tool_name and direction.orders_tool(call.tool_name, words):
                 return direction
         return None
+
+
+def deed_of(call: ToolCall, opens: bool) -> str:
+    """The kind of deed a call is: "send", "visit" (it `opens` an address) or "change"."""
+    name = " ".join(tool_words(call.tool_name)).encode("ascii", "replace")
+    if deeds().classes["send"].search(name):
+        return "send"
+    return "visit" if opens else "change"
+
+
+def asks_for(deed: str, said: str) -> bool:
+    """True when folded words of the user ask for such a deed."""
+    return deeds().asking[deed].search(said.encode("ascii", "replace")) is not None
+
+
+def names_another(value: str, said: str) -> bool:
+    """True when the user named a place of the kind of the value, which was the one that was meant; not when the
+    words of the value are the user's as well."""
+    host = _HOST.fullmatch(value.strip())
+    own = host.group(1).rpartition(".")[0] if host and "@" not in value else value.split("@")[0]
+    names = {word for word in runs(own) if len(word) > 3 and word.isalpha()}
+    if not names.isdisjoint(runs(said)):
+        return False
+    for pattern in (EMAIL, URL):
+        if pattern.fullmatch(value.strip()):
+            return bool(pattern.search(said))
+    shape = compact(value)
+    digits = sum(c.isdigit() for c in shape)
+    if digits < 3:
+        return False
+    return any(len(w) >= len(shape) - 3 and sum(c.isdigit() for c in w) >= digits - 3 for w in words_of(said).words)
+
+
+def is_url(value: str) -> bool:
+    """True when a value is the address of a page or a host."""
+    return bool(URL.fullmatch(value.strip()))
 
 
 def is_address(name: str, role: Role, value: str) -> bool:

@@ -139,11 +139,11 @@ def _passage(text: str, offset: int, whole: bool = False) -> Passage | None:
         for n, (a, b) in enumerate(sentences)
         if n in ordering or n - 1 in ordering or (a <= last and b >= first)
     ]
-    weights = {cue.kind: cue.weight for cue, a, b in found if b > low and a < high}
+    weights = {cue.kind: cue.weight for cue, a, b in found if b >= low and a < high}
     return Passage(
         kinds=tuple(weights),
         weight=sum(weights.values()),
-        plain=not any(cue.core and not cue.soft for cue, a, b in found if b > low and a < high),
+        plain=not any(cue.core and not cue.soft for cue, a, b in found if b >= low and a < high),
         orders=tuple(text[a:b].strip() for a, b in (sentences[n] for n in sorted(ordering))),
         told="\n".join(told),
         quote=" ".join(text[first : first + 240].split()),

@@ -28,7 +28,8 @@ class Cue(msgspec.Struct, frozen=True):
 class Deeds(msgspec.Struct, frozen=True):
     """How a text orders something done. `order` is an order anywhere in a sentence; `opening` a base verb that is
     an order where a sentence begins; `classes` the kinds of deeds, each with its verbs, `asking` these and the nouns
-    that ask for one; `delegating` hands the work over to a text; `verb` is any verb of an order."""
+    that ask for one; `delegating` hands the work over to a text; `verb` is any verb of an order. `instructing` words
+    are in the names of tools that return instructions on purpose, `instructing_files` in those of such files."""
 
     order: Any
     opening: Any
@@ -36,6 +37,8 @@ class Deeds(msgspec.Struct, frozen=True):
     asking: dict[str, Any]
     delegating: Any
     verb: Any
+    instructing: frozenset[str]
+    instructing_files: tuple[str, ...]
 
 
 @cache
@@ -90,5 +93,7 @@ def deeds() -> Deeds:
         classes={label: _compile([rf"\b(?:{words})\b"]) for label, words in verbs.items()},
         asking={label: _compile([rf"\b(?:{words}|{nouns.get(label, words)})\b"]) for label, words in verbs.items()},
         verb=_compile([rf"\b(?:{every})\b"]),
+        instructing=frozenset(data["instructing"]["words"].split()),
+        instructing_files=tuple(data["instructing"]["files"].split()),
         delegating=_compile(_of_languages(data["delegating"])),
     )

@@ -95,7 +95,7 @@ def _leaks(view: View, tools: tuple[str, ...], fields: tuple[str, ...], shapes: 
     asked = False
     for event in view.events:
         if isinstance(event, (UserMessage, SystemMessage)):
-            theirs.update(_TOKEN.findall(event.text[:MAX_TEXT]))
+            theirs.update(_words(event.text[:MAX_TEXT]))
             if isinstance(event, UserMessage):
                 said |= words_of(event.text).words
                 asked = asked or bool(_language().asked.search(event.text[:20_000]))
@@ -109,13 +109,13 @@ def _leaks(view: View, tools: tuple[str, ...], fields: tuple[str, ...], shapes: 
 
 def _secrets(call: ToolCall, tools: tuple[str, ...], fields: tuple[str, ...], shapes: bool) -> Iterator[Secret]:
     if any(fnmatchcase(call.tool_name, glob) for glob in tools):
-        for token in _TOKEN.findall(result_text(call)[:MAX_TEXT]):
+        for token in _words(result_text(call)[:MAX_TEXT]):
             if sum(c.isdigit() for c in token) >= 3 or EMAIL.fullmatch(token):
                 yield Secret(call, f"a value of {call.tool_name}", token)
     elif fields and isinstance(call.result, (dict, list)):
         for _, name, value in leaves(call.result):
             if name in fields and len(str(value)) >= _LEAST:
-                for token in _TOKEN.findall(str(value)):
+                for token in _words(str(value)):
                     yield Secret(call, f"the field {name}", token)
     if shapes:
         yield from _by_shape(call)
@@ -135,9 +135,9 @@ def _by_shape(call: ToolCall) -> Iterator[Secret]:
             if body:
                 yield Secret(call, "a private key", body.group()[:32])
         else:
-            yield Secret(call, "an access token", max(_TOKEN.findall(token), key=len, default=token))
+            yield Secret(call, "an access token", max(_words(token), key=len, default=token))
     for hit in words.named.finditer(text):
-        token = max(_TOKEN.findall(hit.group(1)), key=len, default="")
+        token = max(_words(hit.group(1)), key=len, default="")
         if len(token) >= _LEAST and not words.placeholders.search(token) and not token.isalpha():
             yield Secret(call, "a password or key", token)
 
@@ -150,14 +150,24 @@ def _carried(call: ToolCall, known: dict[str, Secret], theirs: set[str], said: s
             continue
         for token in _tokens(value):
             secret = known.get(token)
-            if secret is not None and token not in theirs and value not in (secret.call.result_text or ""):
+            if secret is not None and token not in theirs and not _own_link(name, value, secret):
                 yield _leak(call, secret, (path, name, value), said, view)
                 return
 
 
+def _words(text: str) -> list[str]:
+    """The chunks of a text that can be a secret, without the marks of a sentence's end."""
+    return [token.rstrip(".!~") for token in _TOKEN.findall(text)]
+
+
+def _own_link(name: str, value: str, secret: Secret) -> bool:
+    """An address that came with the secret in it is followed as it is."""
+    return is_address(name, role_of(name, value, {}), value) and value in result_text(secret.call)
+
+
 def _tokens(value: str) -> Iterator[str]:
     text = value[:MAX_TEXT]
-    yield from _TOKEN.findall(text)
+    yield from _words(text)
     if "PRIVATE KEY" in text:
         yield from (body[:32] for body in _KEY_BODY.findall(text))
 

@@ -12,13 +12,11 @@ from weakref import WeakKeyDictionary
 import msgspec
 
 from otelmon.checks.lib.directing import plain_direction, result_text
-from otelmon.checks.lib.following import Act, following, is_address
+from otelmon.checks.lib.following import MAX_SAID, Act, asks_for, deed_of, following, is_address, is_url, names_another
 from otelmon.checks.lib.instructions import delegates, flatten, is_order, sentence_at
-from otelmon.checks.lib.instructions_language import deeds
 from otelmon.checks.lib.provenance import Lineage, lineage
 from otelmon.checks.lib.provenance_roles import Role
-from otelmon.checks.lib.values import EMAIL, URL, compact, runs, words_of
-from otelmon.checks.lib.verbs import name_words
+from otelmon.checks.lib.values import compact, words_of
 from otelmon.checks.view import View
 from otelmon.vocabulary.event import ToolCall
 
@@ -71,9 +69,8 @@ def _find(view: View) -> Iterator[Unasked]:
     for call, line in candidates:
         if call.key in steered:
             continue
-        deed = _deed(call, line)
-        asked = deeds().asking[deed].search(flatten(said[:20_000]).encode("ascii")) is not None
-        if asked and (not _names_another(line, said) or _named_by_name(str(line.value), said)):
+        asked = asks_for(deed_of(call, is_url(str(line.value))), flatten(said[:MAX_SAID]))
+        if asked and (not names_another(str(line.value), said)):
             continue
         sources = [w for w in witnesses.get(compact(str(line.value)), ()) if w.position < call.position]
         orders = [_order(source, str(line.value)) for source in sources]
@@ -121,27 +118,3 @@ def _order(source: ToolCall, value: str) -> str:
         first = first or sentence
         start = flat.find(wanted, start + len(wanted))
     return first
-
-
-def _deed(call: ToolCall, line: Lineage) -> str:
-    """The kind of deed a call is."""
-    name = " ".join(name_words(call.tool_name)).encode("ascii", "replace")
-    if line.role == "url":
-        return "visit"
-    return "send" if deeds().classes["send"].search(name) else "change"
-
-
-def _named_by_name(value: str, said: str) -> bool:
-    """True when a word of the value is a word of the user's: whose address it is was said."""
-    names = {word for word in runs(value.split("@")[0]) if len(word) > 3 and word.isalpha()}
-    return not names.isdisjoint(runs(said))
-
-
-def _names_another(line: Lineage, said: str) -> bool:
-    """True when the user named a place of this kind: the one that was meant."""
-    pattern = EMAIL if line.role == "email" else URL if line.role == "url" else None
-    if pattern is not None:
-        return bool(pattern.search(said))
-    shape = compact(str(line.value))
-    digits = sum(c.isdigit() for c in shape)
-    return any(len(w) >= len(shape) - 3 and sum(c.isdigit() for c in w) >= digits - 3 for w in words_of(said).words if any(c.isdigit() for c in w))  # fmt: skip
