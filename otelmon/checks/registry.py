@@ -4,8 +4,9 @@
     def redundant_read(call: ToolCall, view: View, params: Params) -> Iterator[Evidence]: ...
 
 `on` says what it is asked about: every "call", every "final" assistant message of a closed run,
-every "run" that closed, every "definition", or every "effect" or "tool" history of the ledger (then the
-arguments are `(entries, params)`: the writes of one effect, or the versions of one tool by first sight). One check name may have one function per anchor
+every "run" that closed, every "definition", or a history of the ledger (then the arguments are `(entries, params)`):
+the writes of one "effect", of one "request" (a trigger, or the same words), of one idempotency "key", or the versions
+of one "tool" by first sight. One check name may have one function per anchor
 kind (give `name=`). Laws: no clock, no I/O, no randomness, no globals; the same view gives the same
 evidence. Built-in checks are the modules of this package; nothing is registered by hand. Checks of a
 plug-in are kept apart by the top package they stand in: they join only where they are asked for.
@@ -23,7 +24,7 @@ import msgspec
 import otelmon.checks
 from otelmon.vocabulary.finding import Evidence
 
-On = Literal["call", "final", "run", "definition", "effect", "tool"]
+On = Literal["call", "final", "run", "definition", "effect", "tool", "request", "key"]
 Function = Callable[..., Iterator[Evidence]]
 
 

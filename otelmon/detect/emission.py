@@ -165,7 +165,8 @@ def _by_trace(judgement: Judgement) -> dict[str, _Parts]:
     for finding in judgement.findings:
         parts[finding.trace_id].findings.append(finding)
     for entry in judgement.effects:
-        parts[entry.trace_id].effects[entry.effect_key].append(entry)
+        for key in (entry.effect_key, *entry.histories):
+            parts[entry.trace_id].effects[key].append(entry)
     return parts
 
 

@@ -10,7 +10,8 @@ from collections.abc import Sequence
 import msgspec
 
 from otelmon.checks.lib.effects import effect_entry
-from otelmon.checks.lib.tool_versions import in_order
+from otelmon.checks.lib.histories import HistoryKind
+from otelmon.checks.lib.tool_versions import with_approved
 from otelmon.checks.view import View
 from otelmon.detect.lineage import lineages
 from otelmon.rules.evaluate import Trouble, evaluate, evaluate_effects, evaluate_tools
@@ -74,13 +75,15 @@ def judge(timeline: Timeline, laws: Laws) -> Judgement:
     )
 
 
-def judge_effects(entries: Sequence[EffectEntry], laws: Laws, trouble: Trouble | None = None) -> tuple[Finding, ...]:
+def judge_effects(
+    entries: Sequence[EffectEntry], laws: Laws, trouble: Trouble | None = None, kind: HistoryKind = "effect"
+) -> tuple[Finding, ...]:
     """Run the ledger's rules over the history of one effect key, in any order given. `trouble`, when
     given, is filled with what went wrong and what is accepted."""
     ordered = sorted(entries, key=lambda entry: (entry.start_time_unix_nano, entry.anchor))
-    return tuple(evaluate_effects(laws.rules, ordered, laws.suppress, trouble))
+    return tuple(evaluate_effects(laws.rules, ordered, laws.suppress, trouble, kind))
 
 
 def judge_tools(versions: Sequence[ToolVersion], laws: Laws, trouble: Trouble | None = None) -> tuple[Finding, ...]:
     """Run the ledger's rules over the versions of one tool, in any order given. `trouble` as above."""
-    return tuple(evaluate_tools(laws.rules, in_order(versions), laws.suppress, trouble))
+    return tuple(evaluate_tools(laws.rules, with_approved(versions, laws.catalogue), laws.suppress, trouble))

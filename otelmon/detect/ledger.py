@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
+from otelmon.checks.lib.histories import history_kind
 from otelmon.detect.engine import Laws, judge_effects, judge_tools
 from otelmon.detect.heard import Heard
 from otelmon.detect.told import Judged, Told, Where
@@ -74,7 +75,7 @@ class LedgerTable:
 
     def _judge(self, where: Where) -> Judged:
         entries, trouble = self._entries(where), Trouble()
-        findings = judge_effects(entries, self.laws, trouble) if len(entries) > 1 else ()
+        findings = judge_effects(entries, self.laws, trouble, history_kind(where[1])) if len(entries) > 1 else ()
         self._met(where, trouble)
         return findings, max((entry.end_time_unix_nano for entry in entries), default=0)
 

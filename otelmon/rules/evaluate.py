@@ -15,6 +15,7 @@ from typing import Any
 import msgspec
 
 from otelmon.checks.lib.expressions import undecided_here
+from otelmon.checks.lib.histories import HistoryKind
 from otelmon.checks.registry import On, run_check
 from otelmon.checks.view import View
 from otelmon.rules.model import Rule, RuleSet
@@ -26,6 +27,7 @@ from otelmon.vocabulary.finding import Evidence, Finding, Severity, finding_id, 
 from otelmon.vocabulary.messages import EffectEntry, ToolVersion
 
 TOOL_ANCHOR = "tool:"
+HISTORIES: frozenset[On] = frozenset(("effect", "tool", "request", "key"))
 
 
 class Evaluation(msgspec.Struct, frozen=True):
@@ -77,7 +79,7 @@ def evaluate(
     hits: list[_Hit] = []
     for rule in _sequence(rules):
         for kind, function in rule.check.functions.items():
-            if kind in ("effect", "tool"):
+            if kind in HISTORIES:
                 continue
             for event in _anchors(kind, rule, view, over):
                 reason = unmet(rule, kind, event, view)
@@ -97,11 +99,12 @@ def evaluate_effects(
     entries: Sequence[EffectEntry],
     suppress: Sequence[Suppression] = (),
     trouble: Trouble | None = None,
+    kind: HistoryKind = "effect",
 ) -> list[Finding]:
-    """The ledger's rules over the history of one effect key, sorted by (start time, anchor).
-    `trouble`, when given, is filled."""
+    """The ledger's rules over one history of writes, sorted by (start time, anchor): of one effect, of one
+    request, or of one idempotency key. `trouble`, when given, is filled."""
     history = tuple(entries)
-    return _evaluate_history("effect", rules, history, _History(history), suppress, trouble)
+    return _evaluate_history(kind, rules, history, _History(history), suppress, trouble)
 
 
 def evaluate_tools(
@@ -240,10 +243,11 @@ class _Conversation:
 
 
 class _History:
-    """Finds in an effect history what evidence points at."""
+    """Finds in a history of writes what evidence points at: a write, or the run of one."""
 
     def __init__(self, entries: Sequence[EffectEntry]) -> None:
-        self.by_anchor = {entry.anchor: entry for entry in entries}
+        self.by_anchor = {entry.run_id: _as_run(entry) for entry in reversed(entries)}
+        self.by_anchor.update({entry.anchor: entry for entry in entries})
 
     def finding(self, rule: Rule, evidence: Evidence) -> Finding:
         entry = self.by_anchor[evidence.anchor]
@@ -256,12 +260,18 @@ class _History:
             run_id=entry.run_id,
             span_id=entry.span_id,
             tool_call_id=entry.tool_call_id,
-            tool_name=entry.tool_name,
+            tool_name=entry.tool_name or None,
             agent_name=entry.agent_name,
             environment=entry.environment,
             service_name=entry.service_name,
             event_time_unix_nano=entry.start_time_unix_nano,
         )
+
+
+def _as_run(entry: EffectEntry) -> EffectEntry:
+    """The run of a write, in the place of a write."""
+    span_id = entry.run_id.rpartition(":")[2] or entry.span_id
+    return msgspec.structs.replace(entry, span_id=span_id, tool_call_id=None, tool_name="")
 
 
 class _Versions:

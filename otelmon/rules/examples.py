@@ -8,7 +8,8 @@ from typing import Literal
 import msgspec
 
 from otelmon.checks.lib.effects import effect_entry
-from otelmon.checks.lib.tool_versions import in_order, tool_versions
+from otelmon.checks.lib.histories import history_kind
+from otelmon.checks.lib.tool_versions import tool_versions, with_approved
 from otelmon.rules.catalogue import catalogue_of
 from otelmon.rules.evaluate import Evaluation, Trouble, evaluate, evaluate_effects, evaluate_tools
 from otelmon.rules.loader import with_params
@@ -90,17 +91,18 @@ def _reasons(evaluation: Evaluation) -> set[str]:
 
 def _effects_of(rule: Rule, scene: Scene, trouble: Trouble) -> Iterator[Finding]:
     """What a ledger rule finds, as the ledger would: all conversations together, one history a key."""
-    if "effect" not in rule.check.functions:
+    if not {"effect", "request", "key"} & rule.check.functions.keys():
         return
     histories: dict[str, list[EffectEntry]] = {}
     for view in scene.views:
         for call in view.calls:
             entry = effect_entry(call, view)
             if entry is not None:
-                histories.setdefault(entry.effect_key, []).append(entry)
-    for history in histories.values():
+                for key in (entry.effect_key, *entry.histories):
+                    histories.setdefault(key, []).append(entry)
+    for key, history in histories.items():
         ordered = sorted(history, key=lambda e: (e.start_time_unix_nano, e.anchor))
-        yield from evaluate_effects([rule], ordered, trouble=trouble)
+        yield from evaluate_effects([rule], ordered, trouble=trouble, kind=history_kind(key))
 
 
 def _tools_of(rule: Rule, scene: Scene, trouble: Trouble) -> Iterator[Finding]:
@@ -111,8 +113,9 @@ def _tools_of(rule: Rule, scene: Scene, trouble: Trouble) -> Iterator[Finding]:
     for view in scene.views:
         for version in tool_versions(view.timeline):
             histories.setdefault(version.tool_key, []).append(version)
+    catalogue = scene.views[0].catalogue if scene.views else None
     for history in histories.values():
-        yield from evaluate_tools([rule], in_order(history), trouble=trouble)
+        yield from evaluate_tools([rule], with_approved(history, catalogue), trouble=trouble)
 
 
 def _located(findings: Sequence[Finding], scene: Scene) -> dict[int, Severity]:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 
-from otelmon.checks.idempotency_key_reused import Params, idempotency_key_reused
+from otelmon.checks.idempotency_key_reused import Params, across_conversations, in_conversation
 from otelmon.checks.lib.keys import key_past
 from otelmon.checks.view import View
 from otelmon.vocabulary.finding import Evidence
 from tests.checks.build import view
+from tests.rules.helpers import entry
 
 USER = {"user": "Pay 75 to AC-3 and AC-4."}
 
@@ -20,7 +22,7 @@ def pay(account: str, amount: Any = 75, **more: Any) -> dict[str, Any]:
 
 
 def found(seen: View) -> list[Evidence]:
-    return [e for call in seen.calls for e in idempotency_key_reused(call, seen, Params())]
+    return [e for call in seen.calls for e in in_conversation(call, seen, Params())]
 
 
 def test_the_evidence_says_what_differs() -> None:
@@ -81,3 +83,17 @@ def test_what_was_asked_for_must_be_told() -> None:
 def test_what_is_compared_is_bounded() -> None:
     seen = view(USER, *(pay(f"AC-{n}") for n in range(200)))
     assert max(len(key_past(call, seen).same_key) for call in seen.calls) == 8
+
+
+def test_across_conversations_the_other_write_is_shown_and_one_conversation_is_left_to_its_own_check() -> None:
+    one = entry(
+        anchor="a:1", conversation_id="c1", effect_key="e1", arguments={"account": "AC-3"}, idempotency_key="k1"
+    )
+    two = entry(
+        anchor="b:1", conversation_id="c2", effect_key="e2", arguments={"account": "AC-4"}, idempotency_key="k1"
+    )
+    (evidence,) = across_conversations((one, two), Params())
+    assert (evidence.anchor, evidence.details["other"]["anchor"]) == ("b:1", "a:1")
+    assert list(across_conversations((one, msgspec.structs.replace(two, conversation_id="c1")), Params())) == []
+    shortened = {"arguments": "too long", "conversation_id": "c2"}
+    assert list(across_conversations((one, msgspec.structs.replace(two, **shortened)), Params())) == []

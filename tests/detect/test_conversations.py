@@ -158,7 +158,7 @@ def test_a_write_that_is_no_more_is_withdrawn_from_the_ledger() -> None:
     later = msgspec.structs.replace(tool, tool=fields, status_error=True, digest="f" * 16, end_time_unix_nano=ns(103))
     held.feed(ReadingBatch(conversation_id="conv-1", epoch=1, trace_id=failed.trace_id, readings=(later,)), 0, 2)
     output = said.take(held.judge_dirty(at(LATE)))
-    assert [effects.entries for effects in batches(output)] == [()]
+    assert [effects.entries for effects in batches(output)] == [(), ()]  # of its effect and of its request
     assert said.rules() == ["false_success"]
 
 
@@ -285,7 +285,7 @@ def test_what_was_restored_is_judged_only_with_news_and_withdraws_what_it_said()
     fields = msgspec.structs.replace(tool.tool, error_type="ValueError", signals=("status_error",), result=None, result_text=None)  # fmt: skip
     failed = msgspec.structs.replace(tool, tool=fields, status_error=True, digest="f" * 16, end_time_unix_nano=ns(9))
     held.feed(batch([failed]), 0, 0)
-    assert [effects.entries for effects in batches(held.judge_dirty(at(LATE)))] == [()]
+    assert [effects.entries for effects in batches(held.judge_dirty(at(LATE)))] == [(), ()]
 
 
 def test_a_snapshot_that_shrinks_leaves_no_part_behind(monkeypatch: pytest.MonkeyPatch) -> None:

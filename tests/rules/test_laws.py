@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from otelmon.checks.lib.effects import effect_entry
+from otelmon.checks.lib.histories import HistoryKind, history_kind
 from otelmon.checks.view import View
 from otelmon.rules.catalogue import catalogue_of
 from otelmon.rules.evaluate import Trouble, evaluate, evaluate_effects
@@ -182,15 +183,18 @@ cases = st.builds(
 )
 
 
-def histories(scene: Scene) -> list[list[EffectEntry]]:
-    """The effect histories that the ledger would see, in its order."""
+def histories(scene: Scene) -> list[tuple[HistoryKind, list[EffectEntry]]]:
+    """The histories of writes that the ledger would see, in its order."""
     by_key: dict[str, list[EffectEntry]] = {}
     for view in scene.views:
         for call in view.calls:
             entry = effect_entry(call, view)
             if entry is not None:
-                by_key.setdefault(entry.effect_key, []).append(entry)
-    return [sorted(h, key=lambda e: (e.start_time_unix_nano, e.anchor)) for h in by_key.values()]
+                for key in (entry.effect_key, *entry.histories):
+                    by_key.setdefault(key, []).append(entry)
+    return [
+        (history_kind(key), sorted(h, key=lambda e: (e.start_time_unix_nano, e.anchor))) for key, h in by_key.items()
+    ]
 
 
 def fresh(view: View) -> View:
@@ -211,10 +215,10 @@ def test_checks_never_raise_and_say_the_same_twice(case: Any, catalogue: Any) ->
         assert msgspec.msgpack.encode(view.timeline) == before
         hold(first.findings, {span for e in view.events for span in (e.span_id, *getattr(e, "span_ids", ()))})
     trouble = Trouble()
-    for history in histories(scene):
-        found = evaluate_effects(RULES, history, trouble=trouble)
-        assert evaluate_effects(RULES, history) == found
-        hold(found, {e.span_id for e in history})
+    for kind, history in histories(scene):
+        found = evaluate_effects(RULES, history, trouble=trouble, kind=kind)
+        assert evaluate_effects(RULES, history, kind=kind) == found
+        hold(found, {span for e in history for span in (e.span_id, e.run_id.rpartition(":")[2])})
     assert trouble == Trouble()
 
 
@@ -252,6 +256,6 @@ def test_the_laws_hold_for_every_rule_over_the_examples_of_every_other(writer: s
             assert evaluate(rules, fresh(view)) == found
             hold(found.findings, {span for e in view.events for span in (e.span_id, *getattr(e, "span_ids", ()))})
             fired |= {finding.rule_id for finding in found.findings}
-        for history in histories(scene):
-            fired |= {finding.rule_id for finding in evaluate_effects(rules, history)}
+        for kind, history in histories(scene):
+            fired |= {finding.rule_id for finding in evaluate_effects(rules, history, kind=kind)}
     assert writer in fired

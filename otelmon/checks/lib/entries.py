@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from otelmon.checks.lib.asking import request_text
+from otelmon.checks.lib.histories import history_keys
 from otelmon.checks.lib.pairs import bounded
 from otelmon.checks.lib.replay import says_replayed
 from otelmon.checks.lib.sameness import comparable
@@ -27,6 +28,7 @@ def effect_entry(call: ToolCall, view: View) -> EffectEntry | None:
         return None
     arguments = view.business_arguments(call)
     request = request_text(call, view)
+    run = view.run_of(call)
     return EffectEntry(
         effect_key=view.effect_key(call),
         anchor=call.key,
@@ -50,11 +52,14 @@ def effect_entry(call: ToolCall, view: View) -> EffectEntry | None:
         ),
         identifying=bool(view.identifying_values(call)),
         state_changed=undone_before(call, view),
-        trigger=call.trigger,
-        host=call.host,
+        trigger=call.trigger or run.trigger,
+        host=call.host or run.host,
         agent_name=call.agent_name,
         service_name=call.service_name,
         environment=call.environment,
         start_time_unix_nano=call.start_time_unix_nano,
         end_time_unix_nano=call.end_time_unix_nano,
+        histories=history_keys(call, view),
+        run_failed=bool(run.error_type),
+        run_start_time_unix_nano=run.start_time_unix_nano,
     )

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
 import msgspec
 
 from otelmon.checks.lib.sameness import plain_name
-from otelmon.checks.view import View
 from otelmon.vocabulary.event import ToolCall
+
+if TYPE_CHECKING:
+    from otelmon.checks.view import View
 
 _LISTED = 8
 

@@ -30,10 +30,11 @@ def same_effect(first: ToolCall, second: ToolCall, view: View, similarity: float
         return True
     if (first.server, first.environment) != (second.server, second.environment):
         return False
-    return _alike(view.business_arguments(first), view.business_arguments(second), similarity)
+    return alike(view.business_arguments(first), view.business_arguments(second), similarity)
 
 
-def _alike(one: dict[str, Any], other: dict[str, Any], similarity: float) -> bool:
+def alike(one: dict[str, Any], other: dict[str, Any], similarity: float) -> bool:
+    """True when the arguments differ only in the wording of free text."""
     if one.keys() != other.keys() or not one:
         return False
     return all(_alike_value(name, value, other[name], similarity) for name, value in one.items())
