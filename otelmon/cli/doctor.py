@@ -5,23 +5,28 @@ from __future__ import annotations
 import shlex
 import shutil
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import click
 
+from otelmon.app.catalogue_files import latest
+from otelmon.app.catalogue_write import merged
 from otelmon.app.reader import Reader, client_of, open_reader, server_answers
 from otelmon.app.runtime import DATABASE
+from otelmon.checks.lib.scopes import broad_scopes
 from otelmon.cli.common import Context, print_json
 from otelmon.cli.doctor_laws import Answer, in_force_answers, plugin_answers, print_answer
 from otelmon.cli.times import when
 from otelmon.detect.engine import Laws
 from otelmon.store.accounts import Refused, Totals
+from otelmon.vocabulary.catalogue import Tool
 from otelmon.vocabulary.config import Config
 from otelmon.vocabulary.errors import OK, UNREACHABLE, OtelmonError
 from otelmon.web.coverage import AgentCoverage, coverage, of_agent
 
 SHOWN_AGENTS = 20
+SHOWN_TOOLS = 5
 
 
 @click.command()
@@ -127,6 +132,7 @@ def _stored(context: Context) -> Iterator[Answer]:
             sizes = reader.read("sizes")
             refused: list[Refused] = reader.read("refused")
             agents = _coverage(context, reader)
+            tools = merged(context.laws().catalogue, latest(reader.read("tools")), "").tools
     except OtelmonError as error:
         yield Answer("store", False, str(error))
         return
@@ -141,10 +147,19 @@ def _stored(context: Context) -> Iterator[Answer]:
             f"{one.amount} {one.reason.replace('_', ' ')} (last {when(one.last_unix_nano)})" for one in refused
         )
         yield Answer("refused at the doors", None, reasons)
+    yield from _broad(tools)
     for agent in agents[:SHOWN_AGENTS]:
         yield _covered(agent)
     if len(agents) > SHOWN_AGENTS:
         yield Answer("coverage", True, f"and {len(agents) - SHOWN_AGENTS} more agents")
+
+
+def _broad(tools: Sequence[Tool]) -> Iterator[Answer]:
+    """Tools that nobody looked at and that can be made to do anything of a kind."""
+    found = [f"{tool.name} ({scopes[0]})" for tool in tools if (scopes := broad_scopes(tool))]
+    if found:
+        more = f" and {len(found) - SHOWN_TOOLS} more" if len(found) > SHOWN_TOOLS else ""
+        yield Answer("broad tools", None, f"{', '.join(found[:SHOWN_TOOLS])}{more}; say their effect in the catalogue, see `otelmon catalog show`")  # fmt: skip
 
 
 def _covered(agent: AgentCoverage) -> Answer:

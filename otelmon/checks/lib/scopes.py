@@ -17,7 +17,7 @@ _NAMED: tuple[tuple[Why, frozenset[str]], ...] = (
     ("command", words("command commands cmd shell bash script argv commandline")),
     ("code", words("code expression javascript python eval snippet")),
     ("address", words("url uri href endpoint host hostname webhook")),
-    ("path", words("path file filepath filename folder directory")),
+    ("path", words("path file filepath folder directory")),
 )
 _RUNS: tuple[tuple[Why, frozenset[str]], ...] = (
     ("sql", words("sql database db postgres mysql sqlite bigquery snowflake")),
