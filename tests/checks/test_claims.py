@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from otelmon.checks.lib.claims import MAX_CLAIMS, read_message
+from otelmon.checks.lib.claims import MAX_CLAIMS, read_message, spoken
 from otelmon.checks.lib.claims_language import already_there, language_of
 from otelmon.checks.lib.claims_match import alike
 
@@ -35,6 +35,11 @@ def claimed(text: str) -> list[str]:
         ("Su reserva ha sido cancelada.", ["cancelada"]),
         ("Hemos enviado el correo a su cuenta.", ["enviado"]),
         ("Se ha actualizado la dirección de envío.", ["actualizado"]),
+        ("Ya se envió el correo a su cuenta.", ["envio"]),
+        ("El pago se realizó con éxito.", ["realizo"]),
+        ("Los pedidos se cancelaron.", ["cancelaron"]),
+        ("Acabo de registrar su reclamo.", ["registrar"]),
+        ("Die Rückerstattung von 18,50 € wurde veranlasst.", ["veranlasst"]),
     ],
 )
 def test_what_is_said_to_be_done(text: str, verbs: list[str]) -> None:
@@ -144,3 +149,46 @@ def test_claims_are_bounded() -> None:
 @given(st.text(max_size=400))
 def test_any_text_can_be_read(text: str) -> None:
     read_message(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Ich werde Ihre Buchung stornieren.",
+        "Soll ich die Buchung stornieren?",
+        "Wenn Sie zustimmen, wird die Buchung storniert.",
+        "Ihre Buchung wurde noch nicht storniert.",
+        "Bevor die Buchung storniert wurde, brauche ich Ihr Ja.",
+        "Sobald die Zahlung erfolgt ist, ist die Buchung storniert.",
+        "Voy a cancelar su pedido.",
+        "Si confirma, se cancelará el pedido.",
+        "Si se envió el correo, avíseme.",
+        "No se envió el correo.",
+        "¿Se canceló el pedido?",
+        "Se cancela el pedido mañana.",
+        "Todavía no he enviado el correo.",
+        "Una vez que se haya cancelado el pedido, le avisaremos.",
+    ],
+)
+def test_plans_conditions_and_denials_in_german_and_spanish(text: str) -> None:
+    assert claimed(text) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "According to the log, your order was cancelled.",
+        "Según el registro, el pedido fue cancelado el lunes.",
+        "Laut Datenbank wurde die Buchung storniert.",
+    ],
+)
+def test_what_a_record_says_is_told_as_such(text: str) -> None:
+    assert [claim.reported for claim in read_message(text).claims] == [True]
+
+
+def test_an_answer_in_json_is_read_as_what_it_says() -> None:
+    text = '{"message": "Your order has been cancelled.\\n\\nAnything else?", "confidence": 0.9}'
+    assert claimed(text) == ["cancelled"]
+    assert read_message(text).claims[0].sentence == "your order has been cancelled."
+    assert spoken('{"status": "x"}') == '{"status": "x"}'
+    assert spoken("{broken") == "{broken"

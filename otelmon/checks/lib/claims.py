@@ -30,6 +30,19 @@ _FILE = re.compile(r"(?<![\w@/.])(?:[\w\-]+/)*[\w\-]+\.(?=[a-z0-9]*[a-z])[a-z0-9
 _ID = re.compile(r"(?<!\w)#?(?=[\w\-]*\d)[a-z0-9]+(?:[-_][a-z0-9]+)*(?!\w)")
 _CLAUSE = re.compile(r"[,:;()]|\s[-–—]\s|\b(?:but|however|pero|aber)\b")
 _AND = re.compile(r"\b(?:and|und|y)\b")
+_SAYING = (
+    "message",
+    "content",
+    "text",
+    "answer",
+    "response",
+    "reply",
+    "output",
+    "mensaje",
+    "respuesta",
+    "nachricht",
+    "antwort",
+)
 _WEB = frozenset(("com", "org", "net", "io", "gov", "edu", "example", "dev"))
 
 
@@ -71,7 +84,7 @@ class Reading(msgspec.Struct, frozen=True):
 @lru_cache(maxsize=512)
 def read_message(text: str) -> Reading:
     """The claims of a message, in order; remembered for messages seen lately."""
-    text = text[:MAX_MESSAGE]
+    text = spoken(text[:MAX_MESSAGE])
     tongue = language_of(text)
     folded = fold(text).replace("’", "'")
     claims: list[Claim] = []
@@ -86,6 +99,18 @@ def read_message(text: str) -> Reading:
         bool(tongue.patterns["honest"].search(folded)),
         _around(folded, reading.start()) if reading else "",
     )
+
+
+def spoken(text: str) -> str:
+    """What a message says: the strings of `{"message": "..."}` where a model answers in JSON, else the text."""
+    if not text.lstrip().startswith("{"):
+        return text
+    try:
+        data = msgspec.json.decode(text)
+    except (msgspec.DecodeError, RecursionError):
+        return text
+    said = [value for key, value in data.items() if key in _SAYING and isinstance(value, str)]
+    return "\n".join(said) or text
 
 
 def _around(text: str, start: int) -> str:
@@ -204,7 +229,7 @@ def _claim(
         emails=tuple(EMAIL.findall(clause))[:6],
         files=_files(sentence),
         parts=_parts(after, tongue),
-        reported=bool(tongue.patterns["reported"].search(before)),
+        reported=bool(tongue.patterns["reported"].search(before) or tongue.patterns["source"].search(sentence)),
         addressed=bool(tongue.patterns["addressed"].search(sentence)),
     )
 

@@ -54,10 +54,20 @@ def language(code: str) -> Language:
             for form in _inflected(past, code):
                 classes_of.setdefault(form, set()).add(label)
                 past_forms.setdefault(label, set()).add(form)
-    verbs = "|".join(sorted(map(re.escape, classes_of), key=len, reverse=True))
+    spoken = {"{V}": set(classes_of), "{P}": set[str](), "{B}": set(bases)}
+    for base, labels in _infinitives(data, bases).items() if code == "es" else ():
+        for form in _preterites(base):
+            spoken["{P}"].add(form)
+            classes_of.setdefault(form, set()).update(labels)
+    for base, labels in bases.items():
+        classes_of.setdefault(base, set()).update(labels)
+    groups = {mark: _verb_group(words) for mark, words in spoken.items()}
 
     def compiled(pattern: str) -> re.Pattern[str]:
-        return re.compile(pattern.replace("{A}", data["adverbs"]).replace("{V}", rf"(?P<verb>{verbs})\b"))
+        pattern = pattern.replace("{A}", data["adverbs"])
+        for mark, group in groups.items():
+            pattern = pattern.replace(mark, group)
+        return re.compile(pattern)
 
     return Language(
         code=code,
@@ -79,8 +89,27 @@ def language(code: str) -> Language:
 
 _PATTERNS = (
     "conditional", "modal", "reported", "others", "question", "conditional_header", "approval", "denial",
-    "denial_limits", "denied_anything", "denial_verbs", "reading", "honest", "prepositions", "money", "addressed", "exists", "everything", "announced",
+    "denial_limits", "denied_anything", "denial_verbs", "reading", "honest", "prepositions", "money", "addressed", "exists", "everything", "announced", "source",
 )  # fmt: skip
+
+
+def _verb_group(words: set[str]) -> str:
+    return rf"(?P<verb>{'|'.join(sorted(map(re.escape, words), key=len, reverse=True))})\b"
+
+
+def _infinitives(data: dict[str, Any], bases: dict[str, set[str]]) -> dict[str, set[str]]:
+    """Spanish base forms with their classes, those of the generic participles too: procesado, procesar."""
+    found = {base: set(labels) for base, labels in bases.items()}
+    for word in data["generic"]:
+        if word.endswith("ado"):
+            found.setdefault(word.removesuffix("ado") + "ar", set()).add(GENERIC)
+    return found
+
+
+def _preterites(base: str) -> list[str]:
+    """What was done, of a regular Spanish verb (folded): se envio, se enviaron."""
+    stem, ending = base[:-2], base[-2:]
+    return [stem + "o", stem + "aron"] if ending == "ar" else [stem + "io", stem + "ieron"]
 
 
 def _inflected(past: str, code: str) -> list[str]:

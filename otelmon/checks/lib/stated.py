@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from otelmon.checks.lib.claims import read_message, sentences
+from otelmon.checks.lib.claims import read_message, sentences, spoken
 from otelmon.checks.lib.claims_language import language_of
 from otelmon.checks.lib.provenance import index_of
 from otelmon.checks.lib.provenance_index import Index
@@ -68,7 +68,7 @@ def _common() -> frozenset[str]:
 
 def stated_in(message: AssistantMessage, counts: bool) -> list[Stated]:
     """The values a message states, in order, at most MAX_STATED."""
-    text = _FENCE.sub(" ", message.text)
+    text = _FENCE.sub(" ", spoken(message.text))
     claimed = {claim.sentence for claim in read_message(message.text).claims if not claim.denies} if counts else set()
     found: dict[tuple[Kind, str], Stated] = {}
     for raw, sentence in sentences(fold(text).replace("’", "'"), language_of(text)):

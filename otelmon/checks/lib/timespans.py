@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from otelmon.checks.lib.claims import sentences
+from otelmon.checks.lib.claims import sentences, spoken
 from otelmon.checks.lib.claims_language import language_of
 from otelmon.checks.lib.instants import Instant, apart, instants_in
 from otelmon.checks.lib.values import compact, fold
@@ -90,7 +90,8 @@ def spans_claimed(text: str) -> list[Span]:
     """The claims about spans of time that a message makes as facts, in order."""
     found: list[Span] = []
     earlier: list[str] = []
-    for raw, _ in sentences(fold(text[:MAX_TEXT]).replace("’", "'"), language_of(text)):
+    text = spoken(text[:MAX_TEXT])
+    for raw, _ in sentences(fold(text).replace("’", "'"), language_of(text)):
         span = _span_of(raw, tuple(earlier[-4:]))
         if span:
             found.append(span)
