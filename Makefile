@@ -52,7 +52,7 @@ QUALITY = $(foreach set,tau2 taubench tau2_es agentdojo,$(OTELMON_DATA)/$(set)/d
 bench-quality: $(VENV)/dev.ok  ## detection quality on the labelled sets of OTELMON_DATA, written to docs/measurements.md
 	@test -d "$(OTELMON_DATA)" || { echo "bench-quality: OTELMON_DATA is not set; expected the folder of labelled data sets" >&2; exit 2; }
 	@$(BIN)/otelmon bench quality $(QUALITY) $(wildcard $(OTELMON_DATA)/tooldrift/*.jsonl.gz) > /dev/null
-	@$(BIN)/otelmon bench quality $(wordlist 1,2,$(QUALITY)) --rules rules/examples/airline > /dev/null
+	@$(BIN)/otelmon bench quality $(wordlist 1,2,$(QUALITY)) $(wildcard $(OTELMON_DATA)/llm_judge_baseline/*.jsonl.gz) --rules rules/examples/airline > /dev/null
 
 docs: $(VENV)/dev.ok  ## write the generated references, dashboards and alerts again
 	@$(BIN)/otelmon build

@@ -69,7 +69,7 @@ def quality(
     """How much of what is flagged is right, over labelled runs.
 
     DATASET: JSON lines of {id, domain, model, tools, messages, labels}, .gz too; or of tools, {tools} or {before,
-    after}; or JSON of statements read by hand, {items: [{id, msg, verdict}]}, which is also found beside `NAME.jsonl`
+    after}; or of what models said of runs, {simulation_id, judges}; or JSON of statements read by hand, {items: [{id, msg, verdict}]}, which is also found beside `NAME.jsonl`
     as claims_NAME.json. Labels that are read: success or utility, attacked, attack_succeeded, mutating_calls,
     gold_writes, extra_writes, failure_kinds, tool_types.
     """

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from otelmon.app.bench.quality import chosen, label_of, measure, sources
+from otelmon.app.bench.quality import chosen, label_of, measure, opinions, sources
 from otelmon.app.bench.quality_runs import JudgedRun
 from otelmon.app.bench.quality_tables import tables
 from otelmon.cli import cli
@@ -206,6 +206,17 @@ def test_data_sets_are_sorted_by_what_they_hold(tmp_path: Path, data: Path) -> N
     assert (found.runs, found.definitions) == ((data,), (tools,))
     assert found.statements == sources([data, tools, claims]).statements == (claims.resolve(),)
     assert sources([tools]).statements == ()
+
+
+def test_opinions_of_models_are_a_source_of_their_own(tmp_path: Path) -> None:
+    path = tmp_path / "judges.jsonl"
+    record = {"simulation_id": "once", "judges": {"quick": {"verdict": "fail", "cost_usd": 0.5}, "broken": None}}
+    path.write_text(json.dumps(record))
+    assert sources([path]).opinions == (path,)
+    assert [(o.run_id, o.judge, o.failed, o.cost) for o in opinions(path)] == [("once", "quick", True, 0.5)]
+    path.write_text(json.dumps(record) + "\n{}")
+    with pytest.raises(UserError, match=r"judges.jsonl:2: holds no opinion"):
+        opinions(path)
 
 
 def test_a_finding_on_a_message_knows_its_place(tmp_path: Path) -> None:

@@ -11,11 +11,12 @@ import multiprocessing
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 
 from otelmon.app.bench.quality_claims import beside, is_statements
+from otelmon.app.bench.quality_judge import Opinion, is_opinions, opinions_in
 from otelmon.app.bench.quality_runs import JudgedRun, flagged, is_definitions, judge_record, tool_list
 from otelmon.app.laws import load_laws
 from otelmon.assemble.transcripts import is_transcript
@@ -37,26 +38,41 @@ def label_of(path: Path) -> str:
 
 class Sources(msgspec.Struct, frozen=True):
     """Data sets by what they hold. `runs`: labelled runs; `definitions`: tools without runs (lists of a release, or one
-    tool before and after a change); `statements`: files of statements read by hand."""
+    tool before and after a change); `statements`: files of statements read by hand; `opinions`: of models about runs."""
 
     runs: tuple[Path, ...]
     definitions: tuple[Path, ...]
     statements: tuple[Path, ...]
+    opinions: tuple[Path, ...] = ()
 
 
 def sources(paths: Sequence[Path]) -> Sources:
     """Sort data sets by what their first record is; statements that lie beside them come along. Raises UserError
     for a file that can not be read."""
-    runs, definitions, read_by_hand = [], [], []
+    runs: list[Path] = []
+    definitions: list[Path] = []
+    read_by_hand: list[Path] = []
+    judged: list[Path] = []
     for path in paths:
         if path.suffix == ".json" and _is_statements(path):
             read_by_hand.append(path)
-        elif _defines_tools(path):
-            definitions.append(path)
-        else:
-            runs.append(path)
+            continue
+        first = _first_record(path)
+        (definitions if is_definitions(first) else judged if is_opinions(first) else runs).append(path)
     found = {path.resolve(): None for path in read_by_hand} | dict.fromkeys(beside(runs))
-    return Sources(tuple(runs), tuple(definitions), tuple(found))
+    return Sources(tuple(runs), tuple(definitions), tuple(found), tuple(judged))
+
+
+def opinions(path: Path) -> list[Opinion]:
+    """The opinions of models in a file. Raises UserError for a line that holds none."""
+    found: list[Opinion] = []
+    for number, line in _lines(path):
+        record = _decoded(line, str(path), number)
+        if not is_opinions(record):
+            wrong, expected = "holds no opinion of a model", "{simulation_id, judges: {prompt: {verdict, cost_usd}}}"
+            raise UserError(Problem(f"{path}:{number}", wrong, expected))
+        found += opinions_in(record)
+    return found
 
 
 def measure(
@@ -94,13 +110,21 @@ def _is_statements(path: Path) -> bool:
         return False
 
 
-def _defines_tools(path: Path) -> bool:
+def _first_record(path: Path) -> Any:
+    """The first line of a file as JSON; None when it is none, which is told when the file is judged."""
     for _, line in _lines(path):
         try:
-            return is_definitions(msgspec.json.decode(line))
+            return msgspec.json.decode(line)
         except msgspec.DecodeError:
-            return False
-    return False
+            return None
+    return None
+
+
+def _decoded(line: bytes, path: str, number: int) -> Any:
+    try:
+        return msgspec.json.decode(line)
+    except msgspec.DecodeError as error:
+        raise UserError(Problem(f"{path}:{number}", f"is not JSON: {error}", "one record a line")) from None
 
 
 def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
@@ -124,10 +148,7 @@ def _judge_line(line: tuple[str, str, int, bytes]) -> JudgedRun:
     label, path, number, text = line
     if _laws is None:
         raise RuntimeError("a record came before the laws")
-    try:
-        record = msgspec.json.decode(text)
-    except msgspec.DecodeError as error:
-        raise UserError(Problem(f"{path}:{number}", f"is not JSON: {error}", "one labelled run a line")) from None
+    record = _decoded(text, path, number)
     if is_definitions(record):
         return tool_list(record, label)
     if not is_transcript(record) or not isinstance(record.get("labels"), dict):

@@ -6,11 +6,12 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from otelmon.app.bench.quality import Sources, measure
+from otelmon.app.bench.quality import Sources, measure, opinions
 from otelmon.app.bench.quality_attacks import attack_tables
 from otelmon.app.bench.quality_bars import Measured, bars_table
 from otelmon.app.bench.quality_claims import claims_table, statements
 from otelmon.app.bench.quality_drift import drift_tables
+from otelmon.app.bench.quality_judge import judge_table
 from otelmon.app.bench.quality_runs import JudgedRun
 from otelmon.app.bench.quality_table import Table
 from otelmon.app.bench.quality_tables import tables
@@ -36,6 +37,7 @@ def report(
         bars_table(Measured(runs, said, drift), packs),
         *tables(runs),
         claims_table(runs, said),
+        judge_table(runs, [opinion for path in data.opinions for opinion in opinions(path)]),
         *attack_tables(runs),
         *drift,
     ]
