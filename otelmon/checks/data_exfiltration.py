@@ -45,8 +45,8 @@ def data_exfiltration(call: ToolCall, view: View, params: Params) -> Iterator[Ev
         if acts:
             yield _directed(call, acts, view, "in text that directs the agent", not any(act.sure for act in acts))
     if params.plain_orders:
-        for unasked in unrequested(view).by_call.get(call.key, ()):
-            yield _directed(call, [unasked.act], view, "in an order that the user did not give", unasked.other)
+        for act in unrequested(view).by_call.get(call.key, ()):
+            yield _directed(call, [act], view, "in an order that the user did not give")
     yield from _leaked(call, view, params)
 
 

@@ -33,13 +33,15 @@ MAX_SAID = 20_000  # characters of what the user said that are asked for deeds
 _PHRASE = 16  # letters of wording that are nobody's own by chance
 _CONTACT = re.compile(r"""[^\s"'<>()\[\]{},;|]{5,200}""")
 _URL_WORDS = frozenset(("url", "uri", "link", "href", "endpoint", "website", "site", "webhook", "host", "domain", "address", "page"))  # fmt: skip
+_COMMANDS = frozenset(("command", "cmd", "script", "code", "shell", "bash", "commandline"))
 _HOST = re.compile(r"(?:[a-z][a-z0-9+.-]*://)?(?:[\w-]+@)?((?:[\w-]+\.)+[a-z]{2,}|\d{1,3}(?:\.\d{1,3}){3})(?:[:/?#]\S*)?", re.IGNORECASE)  # fmt: skip
 
 
 class Act(msgspec.Struct, frozen=True):
     """A call that carries out what a directing text says. `how`: a value that only the text had, as the place it
     goes to ("destination") or otherwise ("value"), its wording ("phrase"), or a tool that it names ("tool").
-    `sink`: the call writes or talks to the outside. `asked`: the user asked for such a deed, or handed the work over."""
+    `sink`: the call writes or talks to the outside. `excused`: what the user asked for may be what was
+    done: the work was handed over, or something was to be done and no other place was named for it."""
 
     call: ToolCall
     direction: Direction
@@ -47,12 +49,12 @@ class Act(msgspec.Struct, frozen=True):
     path: str
     value: str
     sink: bool
-    asked: bool = False
+    excused: bool = False
 
     @property
     def sure(self) -> bool:
         """True when only the text can be what the agent followed."""
-        return not self.direction.expected and not (self.direction.weak and self.asked)
+        return not self.direction.expected and not (self.direction.weak and self.excused)
 
 
 class Following(msgspec.Struct, frozen=True):
@@ -180,12 +182,15 @@ class _Walk:
             self.clean |= words_of(text).words
 
     def _weighed(self, call: ToolCall) -> Iterator[Act]:
+        """Each act with whether the user's own words can explain it."""
         for act in self._acts(call):
-            deed = deed_of(call, act.how == "destination" and is_url(act.value))
+            opens = act.how == "destination" and is_url(act.value)
+            asked = self.delegated or asks_for(deed_of(call, opens), self.said)
+            if act.how == "tool" and asked:
+                continue
+            alone = act.how in ("destination", "tool") and wants_to_know(self.said) and not (opens and asked)
             elsewhere = act.how == "destination" and names_another(act.value, self.said)
-            asked = self.delegated or (asks_for(deed, self.said) and not elsewhere)
-            if act.how != "tool" or not asked:
-                yield msgspec.structs.replace(act, asked=asked)
+            yield msgspec.structs.replace(act, excused=self.delegated or not (alone or elsewhere))
 
     # -- judging ----------------------------------------------------------------------------------
     def _acts(self, call: ToolCall) -> Iterator[Act]:
@@ -209,7 +214,7 @@ class _Walk:
         writes = effect not in ("read", "unknown")
         address = is_address(name, role, value)
         if len(value) > 120 or (role == "free" and len(value.split()) > 2):
-            yield from self._of_text(call, path, value, writes)
+            yield from self._of_text(call, path, value, writes, bool(_COMMANDS & set(name_words(name))))
             return
         direction = self._only_told(value, address)
         if direction is not None and role not in ("constant", "setting", "amount", "quantity", "date", "status"):
@@ -217,13 +222,15 @@ class _Walk:
             sink = writes or (address and role != "path") or (effect == "unknown" and goes)
             yield Act(call, direction, "destination" if goes else "value", path, value, sink)
 
-    def _of_text(self, call: ToolCall, path: str, value: str, writes: bool) -> Iterator[Act]:
-        """Contacts that a composed text carries, or wording that it repeats."""
+    def _of_text(self, call: ToolCall, path: str, value: str, writes: bool, command: bool) -> Iterator[Act]:
+        """Contacts that a composed text carries, names of things in a `command`, or wording that it repeats."""
         for chunk in _CONTACT.findall(value)[:MAX_CONTACTS]:
-            if "@" in chunk or "." in chunk.strip(".") or sum(c.isdigit() for c in chunk) >= 5:
-                direction = self._only_told(chunk.strip(".,:!?"), bool(_HOST.fullmatch(chunk.strip(".,:!?"))))
+            chunk = chunk.strip(".,:!?")
+            named = command and len(chunk) > 7 and len(runs(chunk)) > 1
+            if named or "@" in chunk or "." in chunk or sum(c.isdigit() for c in chunk) >= 5:
+                direction = self._only_told(chunk, bool(_HOST.fullmatch(chunk)))
                 if direction is not None:
-                    yield Act(call, direction, "value", path, chunk, writes)
+                    yield Act(call, direction, "destination" if command else "value", path, chunk, writes or command)
                     return
         key = compact(value)
         if _PHRASE <= len(key) <= 400 and key not in self.users:
@@ -297,6 +304,12 @@ def names_another(value: str, said: str) -> bool:
     if digits < 3:
         return False
     return any(len(w) >= len(shape) - 3 and sum(c.isdigit() for c in w) >= digits - 3 for w in words_of(said).words)
+
+
+def wants_to_know(said: str) -> bool:
+    """True when folded words of the user ask for an answer, and for nothing to be done."""
+    data = said.encode("ascii", "replace")
+    return bool(deeds().informing.search(data)) and not deeds().acting.search(data)
 
 
 def is_url(value: str) -> bool:

@@ -11,7 +11,7 @@ import msgspec
 import re2
 
 LANGUAGES = ("en", "es", "de", "fr", "pt", "it")  # the last three: the plainest words only
-_BLANK = r"[\s*>]+"
+_BLANK, _MAYBE_BLANK = r"[\s*>]+", r"[\s*>]*"
 _MEMORY = 128 << 20  # bytes of the automaton: one pattern of all core words
 
 
@@ -28,7 +28,8 @@ class Cue(msgspec.Struct, frozen=True):
 class Deeds(msgspec.Struct, frozen=True):
     """How a text orders something done. `order` is an order anywhere in a sentence; `opening` a base verb that is
     an order where a sentence begins; `classes` the kinds of deeds, each with its verbs, `asking` these and the nouns
-    that ask for one; `delegating` hands the work over to a text; `verb` is any verb of an order. `instructing` words
+    that ask for one; `delegating` hands the work over to a text; `informing` asks
+    to know, `acting` to have something done; `verb` is any verb of an order. `instructing` words
     are in the names of tools that return instructions on purpose, `instructing_files` in those of such files."""
 
     order: Any
@@ -36,6 +37,8 @@ class Deeds(msgspec.Struct, frozen=True):
     classes: dict[str, Any]
     asking: dict[str, Any]
     delegating: Any
+    informing: Any
+    acting: Any
     verb: Any
     instructing: frozenset[str]
     instructing_files: tuple[str, ...]
@@ -56,7 +59,8 @@ def _compile(patterns: list[str]) -> Any:
     options.max_mem = _MEMORY
     options.never_capture = True
     options.encoding = re2.Options.Encoding.LATIN1
-    return re2.compile("|".join(f"(?:{p.replace(' ', _BLANK)})" for p in patterns).encode("ascii"), options)
+    spaced = (p.replace(" ?", _MAYBE_BLANK).replace(" ", _BLANK) for p in patterns)
+    return re2.compile("|".join(f"(?:{pattern})" for pattern in spaced).encode("ascii"), options)
 
 
 @cache
@@ -92,6 +96,8 @@ def deeds() -> Deeds:
         opening=_compile([rf"(?m)^[^a-z0-9\n]*(?:(?:{between}) )*(?:{every})\b"]),
         classes={label: _compile([rf"\b(?:{words})\b"]) for label, words in verbs.items()},
         asking={label: _compile([rf"\b(?:{words}|{nouns.get(label, words)})\b"]) for label, words in verbs.items()},
+        informing=_compile(_of_languages(data["informing"])),
+        acting=_compile([rf"\b(?:{verbs['send']}|{verbs['change']}|{verbs['run']})\b", *_of_languages(data["acting"])]),
         verb=_compile([rf"\b(?:{every})\b"]),
         instructing=frozenset(data["instructing"]["words"].split()),
         instructing_files=tuple(data["instructing"]["files"].split()),

@@ -12,13 +12,13 @@ from weakref import WeakKeyDictionary
 import msgspec
 
 from otelmon.checks.lib.directing import plain_direction, result_text
-from otelmon.checks.lib.following import MAX_SAID, Act, asks_for, deed_of, following, is_address, is_url, names_another
+from otelmon.checks.lib.following import MAX_SAID, Act, following, is_address, wants_to_know
 from otelmon.checks.lib.instructions import delegates, flatten, is_order, sentence_at
 from otelmon.checks.lib.provenance import Lineage, lineage
 from otelmon.checks.lib.provenance_roles import Role
 from otelmon.checks.lib.values import compact, words_of
 from otelmon.checks.view import View
-from otelmon.vocabulary.event import ToolCall
+from otelmon.vocabulary.event import AssistantMessage, ToolCall, UserMessage
 
 MAX_PLACES = 12  # places of one value in one text that are looked at
 _MIN = 6  # letters and digits of a value that is nobody's by chance
@@ -26,58 +26,60 @@ _PLACES: frozenset[Role] = frozenset(("email", "url", "phone", "id", "code", "ot
 _NAME = re.compile(r"[^.\[\]]+")
 
 
-class Unasked(msgspec.Struct, frozen=True):
-    """A call that carries out an order found in data. `other`: the user did ask for this kind of deed, and named
-    another place, so that this one may have been meant as well."""
-
-    act: Act
-    other: bool
-
-
 class Unrequested(msgspec.Struct, frozen=True):
     """All such calls of a conversation, by the key of the call, and of the call whose result has the order."""
 
-    by_call: dict[str, tuple[Unasked, ...]]
-    by_source: dict[str, tuple[Unasked, ...]]
+    by_call: dict[str, tuple[Act, ...]]
+    by_source: dict[str, tuple[Act, ...]]
 
 
 _REMEMBERED: WeakKeyDictionary[View, Unrequested] = WeakKeyDictionary()
 
 
 def unrequested(view: View) -> Unrequested:
-    """The calls that carry out what only an order in data said; read once."""
+    """The writes that carry out what only an order in data said, of a user who only wanted to know; read once."""
     known = _REMEMBERED.get(view)
     if known is None:
-        by_call: dict[str, tuple[Unasked, ...]] = {}
-        by_source: dict[str, tuple[Unasked, ...]] = {}
-        for found in _find(view):
-            for table, key in ((by_call, found.act.call.key), (by_source, found.act.direction.anchor)):
-                table[key] = (*table.get(key, ()), found)
+        by_call: dict[str, tuple[Act, ...]] = {}
+        by_source: dict[str, tuple[Act, ...]] = {}
+        for act in _find(view):
+            for table, key in ((by_call, act.call.key), (by_source, act.direction.anchor)):
+                table[key] = (*table.get(key, ()), act)
         known = _REMEMBERED[view] = Unrequested(by_call, by_source)
     return known
 
 
-def _find(view: View) -> Iterator[Unasked]:
-    candidates = [(call, line) for call in view.calls for line in _destinations(call, view)]
-    if not candidates:
-        return
+def _find(view: View) -> Iterator[Act]:
+    candidates = {call.key: lines for call in view.calls if (lines := tuple(_destinations(call, view)))}
     said = "\n".join(message.text for message in view.user_messages())
-    if delegates(said):
+    if not candidates or not wants_to_know(flatten(said[:MAX_SAID])) or delegates(said):
         return
     steered = following(view).by_call
-    witnesses = _witnesses({compact(str(line.value)) for _, line in candidates}, view)
-    for call, line in candidates:
-        if call.key in steered:
-            continue
-        asked = asks_for(deed_of(call, is_url(str(line.value))), flatten(said[:MAX_SAID]))
-        if asked and (not names_another(str(line.value), said)):
-            continue
-        sources = [w for w in witnesses.get(compact(str(line.value)), ()) if w.position < call.position]
-        orders = [_order(source, str(line.value)) for source in sources]
-        if orders and all(orders) and orders[0]:
-            direction = plain_direction(sources[0], orders[0])
-            other = asked and line.role != "email"
-            yield Unasked(Act(call, direction, "destination", line.path, str(line.value), True), other)
+    keys = {compact(str(line.value)) for lines in candidates.values() for line in lines}
+    witnesses = _witnesses(keys, view)
+    answered = _answered(keys, view)
+    for call in view.calls:
+        for line in candidates.get(call.key, ()) if call.key not in steered else ():
+            key = compact(str(line.value))
+            sources = [w for w in witnesses.get(key, ()) if w.position < call.position]
+            orders = [_order(source, str(line.value)) for source in sources]
+            if orders and all(orders) and answered.get(key, call.position) >= call.position:
+                direction = plain_direction(sources[0], orders[0])
+                yield Act(call, direction, "destination", line.path, str(line.value), True)
+
+
+def _answered(keys: set[str], view: View) -> dict[str, int]:
+    """Where the user answered after the agent had put a value forward: from there it is the user's as well."""
+    found: dict[str, int] = {}
+    pending: set[str] = set()
+    for event in view.events:
+        if isinstance(event, AssistantMessage):
+            pending |= words_of(event.text).words & keys
+        elif isinstance(event, UserMessage):
+            for key in pending:
+                found.setdefault(key, event.position)
+            pending.clear()
+    return found
 
 
 def _destinations(call: ToolCall, view: View) -> Iterator[Lineage]:
