@@ -75,6 +75,7 @@ class ServerReader:
         return decode_task(response.content)
 
     def payloads(self, since: int | None, until: int | None) -> Iterator[Payload]:
+        """Stored messages received in [since, until). Raises UnreachableError when they do not all arrive."""
         params = {name: str(value) for name, value in (("since", since), ("until", until)) if value is not None}
         with self._client.stream("GET", "/api/v1/payloads", params=params) as response:
             if not response.is_success:

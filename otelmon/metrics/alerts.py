@@ -121,7 +121,12 @@ HEALTH = (
     Alert(
         name="OtelmonCheckFailing", expr="sum by (rule) (increase(otelmon_check_errors_total[10m])) > 0", severity="ticket", summary="the check of {{ $labels.rule }} raises",
         meaning="A check raised an error: a bug of the check.", impact="This rule misses what it met; the others go on.",
-        diagnosis="The log has the stack trace.", mitigation="Report it with the trace; switch the rule off in the configuration until it is fixed.",
+        diagnosis="`otelmon doctor` says what was raised, and where.", mitigation="Report it with the trace; switch the rule off in the configuration until it is fixed.",
+    ),
+    Alert(
+        name="OtelmonRulesRefused", expr="otelmon_rules_last_reload_success == 0", wait="2m", severity="ticket", summary="an older set of rules is in force than the files say",
+        meaning="Rules, catalogue or suppressions were changed and hold mistakes, so nothing of the change is in force.", impact="The monitor works, by the set before: what the change was meant to find or to accept is not.",
+        diagnosis="`otelmon doctor`, the pages and the log name every mistake with file, line and column.", mitigation="Correct the files; they are read again by themselves. `otelmon rules test` tells before they are put in place.",
     ),
     Alert(
         name="OtelmonEvictingRuns", expr='sum by (reason) (increase(otelmon_traces_closed_total{reason=~"evicted|span_limit"}[10m])) > 0 or sum by (reason) (increase(otelmon_runs_closed_total{reason="evicted"}[10m])) > 0', severity="ticket", summary="runs leave memory before they end: {{ $labels.reason }}",

@@ -24,7 +24,7 @@ from otelmon.vocabulary.errors import Problem, UserError
 PREFIX = "OTELMON_"
 MASK = "(set)"
 # Variables that other parts read, and those that Kubernetes sets for a service called otelmon.
-_NOT_SETTINGS = frozenset(("OTELMON_DATA", "OTELMON_DEBUG", "OTELMON_LOAD_PLUGINS", "OTELMON_KAFKA_LIBS"))
+_NOT_SETTINGS = frozenset(("OTELMON_DATA", "OTELMON_DEBUG", "OTELMON_KAFKA_LIBS"))
 _KUBERNETES = re.compile(r"OTELMON_(SERVICE_(HOST|PORT(_.+)?)|PORT(_\d+_(TCP|UDP|SCTP)(_.+)?)?)\Z")
 _ALIASES = {"OTELMON_DATA_DIR": "data"}
 

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from otelmon.detect.engine import Laws
 from otelmon.detect.ledger import LedgerTable
-from otelmon.vocabulary.config import DetectConfig
+from otelmon.rules.suppress import name_of
+from otelmon.vocabulary.config import DetectConfig, Suppression
 from otelmon.vocabulary.finding import Evidence
 from otelmon.vocabulary.messages import EffectBatch, EffectEntry, Verdict
 from tests.detect.build import laws
@@ -197,3 +198,21 @@ def test_a_check_that_raises_is_counted_and_stops_no_other() -> None:
     [verdict] = table.judge_dirty()
     assert [finding.rule_id for finding in verdict.findings] == ["duplicate_write"]
     assert table.counters["check_errors", "broken"] == 1
+
+
+def test_what_is_accepted_across_runs_is_counted_once_and_remembered_as_matched() -> None:
+    accepted = Suppression(rule="duplicate_write", reason="known", expires="2999-01-01")
+    other = Suppression(rule="duplicate_write", where={"tool": "elsewhere"}, reason="never", expires="2999-01-01")
+    held = LedgerTable(msgspec.structs.replace(laws(), suppress=(other, accepted)), DetectConfig())
+    held.feed(effects("a"), 0)
+    held.feed(effects("b", 200), 0)
+    assert held.judge_dirty() == []
+    held.feed(effects("b", 200), 0)
+    held.judge_dirty()
+    assert held.counters["findings_suppressed", "duplicate_write"] == 1
+    assert held.heard.matched == {name_of(accepted)}
+    held.feed(effects("c", 300), 0)
+    held.judge_dirty()
+    assert held.counters["findings_suppressed", "duplicate_write"] == 2
+    held.drop_partition(0)
+    assert held._accepted == {}

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 
+import msgspec
+
 from otelmon.assemble.timeline import build
+from otelmon.detect.emission import TraceEmission, emit
 from otelmon.detect.engine import judge
 from otelmon.detect.rates import Rates
+from otelmon.vocabulary.config import Suppression
+from otelmon.vocabulary.messages import TraceRecord
 from tests.assemble.builders import Spans
 from tests.detect.build import invented, laws, refunded
 
@@ -65,3 +70,20 @@ def test_a_name_that_only_a_model_gave_is_no_label_until_it_is_known() -> None:
     assert count(worked=False, catalogue=("invented",)) == {"invented"}
     assert count(worked=True) == {"invented"}
     assert count(worked=False) == {"invented"}
+
+
+def test_what_is_accepted_is_counted_when_its_run_closes_and_told_in_the_record() -> None:
+    span = refunded(times=2)
+    [run] = build("conv", span.readings).runs
+    timeline = build("conv", span.readings, {run.run_id: "root"})
+    accepted = Suppression(rule="duplicate_write", reason="known", expires="2999-01-01")
+    judgement = judge(timeline, msgspec.structs.replace(laws(), suppress=(accepted,)))
+    assert "duplicate_write" not in {finding.rule_id for finding in judgement.findings}
+    counters: Counter[tuple[str, ...]] = Counter()
+    Rates(counters).count_closed(judgement, {})
+    assert ("findings_suppressed", "duplicate_write") not in counters
+    Rates(counters).count_closed(judgement, {run.run_id: "root"})
+    assert counters["findings_suppressed", "duplicate_write"] == 1
+    records, _ = emit(judgement, {span.trace_id: (0, TraceEmission())})
+    [record] = (r for r in records if isinstance(r, TraceRecord))
+    assert record.suppressed == {run.run_id: {"duplicate_write": 1}}

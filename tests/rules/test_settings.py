@@ -92,7 +92,7 @@ def test_options_may_be_values_or_texts() -> None:
 
 def test_variables_of_others_are_left_alone() -> None:
     env = {
-        "OTELMON_DATA": "/data/sets", "OTELMON_DEBUG": "1", "OTELMON_LOAD_PLUGINS": "a",
+        "OTELMON_DATA": "/data/sets", "OTELMON_DEBUG": "1",
         "OTELMON_SERVICE_HOST": "10.0.0.1", "OTELMON_SERVICE_PORT": "4318", "OTELMON_SERVICE_PORT_HTTP": "4318",
         "OTELMON_PORT": "tcp://10.0.0.1:4318", "OTELMON_PORT_4318_TCP": "x", "OTELMON_PORT_4318_TCP_ADDR": "x", "HOME": "/",
     }  # fmt: skip

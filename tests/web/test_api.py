@@ -40,6 +40,7 @@ def params(live: LiveMonitor) -> dict[str, list[dict[str, object]]]:
         "findings": [{}, {"run": finding["run_id"], "rule": finding["rule_id"], "status": "open", "limit": 5}],
         "tools": [{}, {"tool": "charge_card"}],
         "accounts": [{}],
+        "refused": [{}],
         "not_evaluable": [{}],
         "agents": [{}],
         "sizes": [{}],
