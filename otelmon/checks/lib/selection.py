@@ -10,7 +10,7 @@ import msgspec
 
 from otelmon.checks.lib.conditions import compile_condition, condition_mistakes
 from otelmon.checks.lib.expressions import call_fields
-from otelmon.checks.lib.patterns import compiled, group_names, pattern_mistakes, sentences
+from otelmon.checks.lib.patterns import LONGEST, compiled, group_names, pattern_mistakes, sentences
 from otelmon.checks.view import View
 from otelmon.vocabulary.catalogue import Effect
 from otelmon.vocabulary.event import Outcome, ToolCall
@@ -52,15 +52,16 @@ class Statement(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     @property
     def fields(self) -> tuple[str, ...]:
         """What may be asked of the sentence found."""
-        return ("text", *(name for pattern in self.says for name in group_names(pattern)))
+        return ("text", "message", *(name for pattern in self.says for name in group_names(pattern)))
 
     def found_in(self, text: str) -> dict[str, str] | None:
-        """The sentence as `text`, and the named groups of the patterns; None when there is no such sentence."""
+        """The sentence as `text`, all of the answer as `message`, and the named groups of the patterns; None when
+        there is no such sentence."""
         for sentence in sentences(text):
             match = next(filter(None, (compiled(pattern).search(sentence) for pattern in self.says)), None)
             if match and not any(compiled(pattern).search(sentence) for pattern in self.unless):
                 groups = {name: said or "" for name, said in match.groupdict().items()}
-                return {**dict.fromkeys(self.fields, ""), **groups, "text": sentence}
+                return {**dict.fromkeys(self.fields, ""), **groups, "text": sentence, "message": text[:LONGEST]}
         return None
 
     def mistakes(self) -> Iterator[Mistake]:
