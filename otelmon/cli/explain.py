@@ -11,8 +11,9 @@ from otelmon.app.reader import Reader, open_reader
 from otelmon.cli.common import Context, plain, print_json
 from otelmon.cli.incidents import describe_call
 from otelmon.cli.times import when
-from otelmon.store.results import FindingDetail, MessageDetail, RunDetail
+from otelmon.store.results import CallDetail, FindingDetail, MessageDetail, RunDetail
 from otelmon.vocabulary.errors import OK, Problem, UserError
+from otelmon.web.evidence import origin_text
 
 MESSAGE = 2000  # characters of one message
 
@@ -65,6 +66,7 @@ def describe(detail: RunDetail) -> Iterator[str]:
             spans: tuple[str, ...] = (item.span_id,) if item.final else ()
         else:
             yield from (f"  {line}" for line in describe_call(item))
+            yield from (f"      {line}" for line in _origins(item))
             spans = item.call.span_ids or (item.call.span_id,)
         for span_id in spans:
             for finding in at.pop(span_id, ()):
@@ -76,6 +78,15 @@ def describe(detail: RunDetail) -> Iterator[str]:
         yield f"  context is not complete: {', '.join(run.gaps)}"
     for rule_id, reason in sorted(detail.not_evaluable.items()):
         yield f"  not evaluable: {rule_id} ({reason})"
+
+
+def _origins(detail: CallDetail) -> Iterator[str]:
+    """Where the arguments of a call came from, a line each; what the agent words itself is left out."""
+    for origin in detail.lineage:
+        if origin.source != "composed":
+            sure = "" if origin.sure else ", not certain"
+            how = f" ({origin.transformation})" if origin.transformation not in ("", "verbatim") else ""
+            yield plain(f"{origin.path} <- {origin_text(origin)}{how}{sure}")
 
 
 def _findings_by_span(details: tuple[FindingDetail, ...]) -> dict[str, list]:  # type: ignore[type-arg]

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from otelmon.checks.lib.provenance_roles import leaves
+from otelmon.checks.lib.sources import argument_path, plain_form
 from otelmon.golden.model import Call, Effect, GoldenTask, Matcher, Message, Source, Stub, ToolSpec
 from otelmon.golden.privacy import Replacer
 from otelmon.store.results import (
@@ -136,7 +138,27 @@ class _Builder:
         return tuple(effects.values())
 
     def _call(self, item: CallDetail, at_least: int = 1, at_most: int | None = 1) -> Call:
-        return Call(tool=item.call.tool_name, arguments=self._matchers(item), at_least=at_least, at_most=at_most)
+        arguments = {**self._matchers(item), **self._from_calls(item)}
+        return Call(tool=item.call.tool_name, arguments=arguments, at_least=at_least, at_most=at_most)
+
+    def _from_calls(self, item: CallDetail) -> dict[str, Matcher]:
+        """Arguments that an earlier call gave: what it gives then is right, not what it gave once."""
+        found: dict[str, Matcher] = {}
+        given = {other.call.key: other for other in self._calls}
+        arguments = item.call.arguments if isinstance(item.call.arguments, dict) else {}
+        for origin in item.lineage:
+            source = given.get(origin.anchor)
+            if origin.source != "result" or not origin.sure or source is None or origin.path not in arguments:
+                continue
+            value = arguments[origin.path]
+            wanted = plain_form(value)
+            field = next((path for path, _, leaf in leaves(_result(source)) if plain_form(leaf) == wanted), "")
+            if field:
+                found[origin.path] = Matcher(
+                    kind="from_call", value=self._replacer.data(value), tool=source.call.tool_name,
+                    field=argument_path(field),
+                )  # fmt: skip
+        return found
 
     def _forbidden(self, item: CallDetail, flag: tuple[str, str]) -> Call:
         """Which arguments make the call wrong: those the evidence names, else all of them."""

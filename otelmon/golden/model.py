@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 import msgspec
 
-MatcherKind = Literal["exact", "normalised", "number", "any", "absent"]
+MatcherKind = Literal["exact", "normalised", "number", "any", "absent", "from_call"]
 
 
 class _Task(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -50,11 +50,14 @@ class Stub(_Task, frozen=True, kw_only=True):
 
 class Matcher(_Task, frozen=True, kw_only=True):
     """How one argument is compared: exact JSON; normalised text (case, spaces, leading signs); a
-    number within `tolerance`; any value; absent."""
+    number within `tolerance`; any value; absent; what an earlier call of `tool` gave in `field` (`items[].sku`)
+    of its result, whatever that is then: `value` is what it was when it was recorded."""
 
     kind: MatcherKind = "exact"
     value: Any = None
     tolerance: float = 0.0
+    tool: str = ""
+    field: str = ""
 
 
 class Call(_Task, frozen=True, kw_only=True):

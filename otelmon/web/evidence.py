@@ -14,7 +14,7 @@ import msgspec
 
 from otelmon.checks.lib.provenance import Lineage
 from otelmon.checks.lib.provenance_roles import leaves, role_of
-from otelmon.store.results import CallDetail, FindingDetail
+from otelmon.store.results import ArgumentOrigin, CallDetail, FindingDetail
 from otelmon.vocabulary.event import ToolCall
 
 T = TypeVar("T")
@@ -104,10 +104,12 @@ def arranged(found: FindingDetail) -> Arranged:
     evidence = found.finding.evidence
     beside = {detail.call.key for detail in found.calls}
     origins = (*_origins(evidence.get("arguments"), True), *_origins(evidence.get("lineage"), False))
+    used_origins = bool(origins)
+    origins = origins or tuple(_stored(found.calls))
     claims = tuple(_claims(evidence.get("claims")))
     facts = {name: fact for name, value in evidence.items() if (fact := _convert(value, _Facts)) is not None}
     calls = tuple(_other(name, fact) for name, fact in facts.items() if fact.anchor not in beside)
-    used = {*facts, *(["arguments", "lineage"] if origins else []), *(["claims"] if claims else [])}
+    used = {*facts, *(["arguments", "lineage"] if used_origins else []), *(["claims"] if claims else [])}
     rest = tuple((name, text) for name, value in evidence.items() if name not in used and (text := fact_text(value)))
     return Arranged(origins, claims, calls, rest)
 
@@ -118,6 +120,22 @@ def _origins(value: object, flagged: bool) -> Iterable[Origin]:
         if line is not None:
             how = "" if line.transformation in ("verbatim", "") else line.transformation
             yield Origin(line.path, fact_text(line.value), _ORIGINS[line.source], how, line.position, flagged, line.sure)  # fmt: skip
+
+
+def _stored(calls: Sequence[CallDetail]) -> Iterable[Origin]:
+    """Where the arguments of the latest of the calls came from, as the store keeps it: the evidence need not say."""
+    detail = calls[-1] if calls else None
+    values = {path: value for path, _, value in leaves(detail.call.arguments)} if detail else {}
+    for line in detail.lineage[:MOST] if detail else ():
+        how = "" if line.transformation in ("verbatim", "") else line.transformation
+        yield Origin(line.path, fact_text(values.get(line.path)), origin_text(line), how, None, False, line.sure)
+
+
+def origin_text(line: ArgumentOrigin) -> str:
+    """Where an argument came from, in words; the tool that gave it by its name."""
+    if line.from_tool and line.source in ("result", "argument"):
+        return f"{line.from_tool} answered it" if line.source == "result" else f"a call of {line.from_tool} used it"
+    return _ORIGINS.get(line.source, line.source)
 
 
 def _claims(value: object) -> Iterable[Claimed]:

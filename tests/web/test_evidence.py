@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from otelmon.checks.lib.provenance import Lineage, Source
-from otelmon.store.results import CallDetail, FindingDetail
+from otelmon.store.results import ArgumentOrigin, CallDetail, FindingDetail
 from otelmon.web.evidence import MOST, arranged, comparison, fact_text, record_of
 from tests.store.build import call, finding
 
@@ -93,3 +93,21 @@ def test_calls_are_compared_argument_by_argument() -> None:
     assert comparison([one, other, one]) == "The arguments differ in key, more."
     assert comparison([one]) == comparison([]) == comparison([one, detail(tool_name="other")]) == ""
     assert comparison([one, detail(arguments=None)]) == ""
+
+
+def test_where_the_arguments_came_from_is_shown_though_the_evidence_does_not_say() -> None:
+    lineage = (
+        ArgumentOrigin("order_id", "id", "result", "t:1", "verbatim or formatting", True, "get_order"),
+        ArgumentOrigin("amount", "amount", "user", "s", "", False),
+        ArgumentOrigin("gone", "id", "argument", "t:1", "", True, "get_order"),
+    )
+    last = msgspec.structs.replace(detail(), lineage=lineage)
+    origins = arranged(found({"times": 2}, detail(), last)).origins
+    assert [(o.path, o.value, o.origin, o.sure) for o in origins] == [
+        ("order_id", "W-1", "get_order answered it", True),
+        ("amount", "30", "the user said it", False),
+        ("gone", "", "a call of get_order used it", True),
+    ]
+    assert not any(o.flagged for o in origins)
+    own = arranged(found({"arguments": [line("none")]}, last)).origins
+    assert [o.path for o in own] == ["id"]  # what the evidence says goes first

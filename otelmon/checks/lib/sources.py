@@ -151,20 +151,20 @@ class _Fields:
     def _take(self, call: ToolCall, values: list[Any]) -> None:
         self.given.extend(Given(value, call.position) for value in values)
         for value in values:
-            self.first.setdefault(_form(value), call.position)
+            self.first.setdefault(plain_form(value), call.position)
         for total in _sums([number for value in values if (number := to_decimal(value)) is not None]):
             self.sums.setdefault(decimal_text(total), call.position)
 
     def had(self, name: str, value: Any, position: int) -> bool:
         """Whether a value, or a sum of the values of one result, was there before an event."""
-        forms, number = [_form(value)], to_decimal(value)
+        forms, number = [plain_form(value)], to_decimal(value)
         if number is not None and _MINOR.search(name):
             forms.append(decimal_text(number / 100))
         known = (self.first.get(form, self.sums.get(form)) for form in forms)
         return any(at is not None and at < position for at in known)
 
 
-def _form(value: Any) -> str:
+def plain_form(value: Any) -> str:
     """A value so that formatting does not matter: ids by letters and digits, numbers as numbers."""
     number = None if isinstance(value, str) and any(map(str.isalpha, value)) else to_decimal(value)
     return compact(str(value)) if number is None else decimal_text(number)
