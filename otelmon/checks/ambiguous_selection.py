@@ -138,8 +138,7 @@ def _name_words(fields: tuple[tuple[str, str, object], ...]) -> set[str]:
 
 def _told_apart(choice: Choice, place: int, text: str) -> frozenset[str]:
     """What the user said that fits this record and not every one."""
-    common = frozenset.intersection(*choice.tokens)
-    return (description(text) & choice.tokens[place]) - common
+    return description(text) & choice.tokens[place]
 
 
 def _indefinite(choice: Choice, text: str) -> bool:

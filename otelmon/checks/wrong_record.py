@@ -111,9 +111,8 @@ def _described(target: Target, call: ToolCall, view: View) -> _Meant | None:
     place = choice.place(target.value) if choice else None
     if choice is None or place is None:
         return None
-    common = frozenset.intersection(*choice.tokens)
     for message in _open_requests(call, view):
-        said = description(message.text) - common
+        said = description(message.text)
         fits = [said & tokens for tokens in choice.tokens]
         if not any(fits):
             continue

@@ -6,7 +6,7 @@ import re
 import tomllib
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
-from functools import cache, lru_cache
+from functools import cache, cached_property, lru_cache
 from importlib.resources import files
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -32,12 +32,19 @@ _COMPARED = 50  # calls about one value that are looked at: the latest
 _TEXT = 4_000  # characters of a message, and of a field, that are read for words
 
 
-class Choice(msgspec.Struct, frozen=True):
+class Choice:
     """A list that a call gave back, and what is in it."""
 
-    call: ToolCall
-    records: tuple[Record, ...]
-    tokens: tuple[frozenset[str], ...]
+    def __init__(self, call: ToolCall, records: Sequence[Record]) -> None:
+        self.call = call
+        self.records = tuple(records)
+
+    @cached_property
+    def tokens(self) -> tuple[frozenset[str], ...]:
+        """What each record can be called by, and not every other: in the forms of `description`."""
+        found = [tokens_of(record) for record in self.records]
+        common = frozenset.intersection(*found)
+        return tuple(tokens - common for tokens in found)
 
     def place(self, value: str) -> int | None:
         """The record that has this as one of its naming values."""
@@ -110,7 +117,7 @@ class _Lists:
 
     def _add(self, call: ToolCall, records: Sequence[Record]) -> None:
         number = len(self.choices)
-        self.choices.append(Choice(call, tuple(records), tuple(tokens_of(r) for r in records)))
+        self.choices.append(Choice(call, records))
         for value in {compact(v) for r in records for _, v in r.ids}:
             self.by_value.setdefault(value, []).append(number)
 

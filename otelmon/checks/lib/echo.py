@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from decimal import Decimal
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import msgspec
 
@@ -164,11 +165,18 @@ def _properties(schema: Any) -> Iterator[tuple[str, dict[str, Any]]]:
 def _had_before(said: Any, short: str, call: ToolCall, view: View) -> bool:
     """An earlier result about the same record had this value in this field."""
     about = {compact(v) for v in view.identifying_values(call)}
+    wanted, known = (short, compact(str(said))), _FIELDS.setdefault(view, {})
     for earlier in _lately(call, view):
-        fields = [(plain_name(n), compact(str(v))) for _, n, v in scalars(data_of(earlier))]
-        if (short, compact(str(said))) in fields and about & {v for _, v in fields}:
+        if earlier.key not in known:
+            while len(known) >= _LOOK_BACK:
+                del known[next(iter(known))]
+            known[earlier.key] = {(plain_name(n), compact(str(v))) for _, n, v in scalars(data_of(earlier))}
+        if wanted in known[earlier.key] and about & {v for _, v in known[earlier.key]}:
             return True
     return False
+
+
+_FIELDS: WeakKeyDictionary[View, dict[str, set[tuple[str, str]]]] = WeakKeyDictionary()
 
 
 def _lately(call: ToolCall, view: View) -> Iterator[ToolCall]:

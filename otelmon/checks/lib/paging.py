@@ -24,6 +24,7 @@ MAX_OPEN = 16  # unfinished listings of one conversation that are followed at on
 _MAX_TEXT = 200_000
 _TAIL = 2_000  # characters at either end of a text that are read for a note
 _MAX_ITEMS = 5_000
+_KEPT = 64  # pages of which the values are remembered
 
 
 class Part(msgspec.Struct, frozen=True):
@@ -275,17 +276,32 @@ def limit_of(call: ToolCall) -> int | None:
     )
 
 
-def contents(listing: Listing) -> set[str]:
-    """The scalar values of a listing's pages in compact form, bounded."""
-    found: set[str] = set()
-    for page in listing.pages:
-        if page.result is None and page.result_text:
-            found.update(compact(word) for word in page.result_text[:_MAX_TEXT].split())
-        stack: list[Any] = [page.result]
-        while stack and len(found) < _MAX_ITEMS:
-            value = stack.pop()
-            if isinstance(value, dict | list):
-                stack.extend(value.values() if isinstance(value, dict) else value)
-            elif value is not None and not isinstance(value, bool):
-                found.add(compact(str(value)))
-    return found
+_CONTENTS: WeakKeyDictionary[View, dict[str, frozenset[str]]] = WeakKeyDictionary()
+
+
+def contents(listing: Listing, view: View) -> frozenset[str]:
+    """The scalar values of a listing's pages in compact form, bounded; remembered for the pages read last."""
+    known = _CONTENTS.setdefault(view, {})
+    return frozenset().union(*(_contents_of(page, known) for page in listing.pages))
+
+
+def _contents_of(page: ToolCall, known: dict[str, frozenset[str]]) -> frozenset[str]:
+    if page.key not in known:
+        while len(known) >= _KEPT:
+            del known[next(iter(known))]
+        known[page.key] = frozenset(_values_of(page))
+    return known[page.key]
+
+
+def _values_of(page: ToolCall) -> Iterator[str]:
+    if page.result is None and page.result_text:
+        yield from map(compact, page.result_text[:_MAX_TEXT].split())
+    stack: list[Any] = [page.result]
+    left = _MAX_ITEMS
+    while stack and left > 0:
+        value = stack.pop()
+        if isinstance(value, dict | list):
+            stack.extend(value.values() if isinstance(value, dict) else value)
+        elif value is not None and not isinstance(value, bool):
+            left -= 1
+            yield compact(str(value))

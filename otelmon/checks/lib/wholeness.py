@@ -40,7 +40,7 @@ def derived_from(listing: Listing, call: ToolCall, view: View) -> str:
 def _missing_there(listing: Listing, call: ToolCall, sent: set[str], view: View) -> bool:
     """The write makes what was looked for and not found."""
     looked_for = {compact(value) for _, value in asked_for(listing.pages[-1]) if len(compact(value)) >= _SHORTEST}
-    there = contents(listing)
+    there = contents(listing, view)
     if not (looked_for & sent) or looked_for & sent & there:
         return False
     if listing.seen == 0 and view.effect(call).repeat == "additive":
@@ -61,8 +61,7 @@ def _all_of_it(listing: Listing, call: ToolCall, sent: set[str], view: View) -> 
     asked = fold(request_text(call, view))
     if not says_any("user", "all", asked) or says_any("user", "part", asked):
         return False
-    there = {value for value in contents(listing) if len(value) > _SHORTEST}
-    if not there & sent:
+    if not contents(listing, view) & {value for value in sent if len(value) > _SHORTEST}:
         return False
     later = (c for c in view.calls[_after(call, view) :] if c.tool_name == call.tool_name and c.turn == call.turn)
     return not any(view.writes(c) for c in later)
