@@ -49,8 +49,7 @@ class _Lexicon(msgspec.Struct, frozen=True):
     value_verbs: frozenset[str]
     values: frozenset[str]
     pairs: frozenset[str]
-    set_verbs: frozenset[str]
-    set_things: frozenset[str]
+    acting_on: dict[tuple[str, str], VerbClass]
     first_nouns: frozenset[str]
     endings: tuple[str, ...]
     described_reads: frozenset[str]
@@ -102,8 +101,12 @@ def _lexicon() -> _Lexicon:
         words(data["on_values"]["verbs"]),
         words(data["on_values"]["values"]),
         words(data["pairs"]["words"]),
-        words(data["set_like"]["verbs"]),
-        words(data["set_like"]["things"]),
+        {
+            (verb, thing): VerbClass(each["effect"], each["repeat"])
+            for each in data["acting_on"]
+            for verb in words(each["verbs"])
+            for thing in words(each["things"])
+        },
         words(data["read_nouns"]["first"]),
         tuple(data["read_nouns"]["endings"].split()),
         words(data["descriptions"]["reads"]),
@@ -208,14 +211,15 @@ def _classify_part(name: tuple[str, ...], lexicon: _Lexicon) -> VerbClass:
     meaning = lexicon.verbs.get(first)
     if first in lexicon.value_verbs and rest and rest[-1] in lexicon.values:
         return _READ
-    if first in lexicon.set_verbs and rest and (rest[-1] in lexicon.set_things or rest[0] in lexicon.set_things):
-        return _ABSOLUTE
+    special = rest and (lexicon.acting_on.get((first, rest[-1])) or lexicon.acting_on.get((first, rest[0])))
+    if special:
+        return special
     last = _last_clear_verb(rest, lexicon)
     if meaning is None and first not in lexicon.generic and (behind := _behind_prefix(rest, lexicon)):
         return _classify_part(behind, lexicon)
     if last and (meaning is None or first in lexicon.nouns_too) and first not in lexicon.generic - lexicon.nouns_too:
         return _done_to(name[-2], last, name[-1], lexicon)
-    if rest and _names_a_reading(first, rest[-1], meaning, lexicon):
+    if rest and _names_a_reading(first, rest, meaning, lexicon):
         return _READ
     if first in lexicon.generic and rest:
         return _by_object(rest, meaning, last, lexicon)
@@ -238,10 +242,17 @@ def _done_to(thing: str, verb: VerbClass, word: str, lexicon: _Lexicon) -> VerbC
     return _PAY if moves_money else verb
 
 
-def _names_a_reading(first: str, last: str, meaning: VerbClass | None, lexicon: _Lexicon) -> bool:
-    if meaning is None and first not in lexicon.generic:
-        return last in lexicon.read_nouns or first in lexicon.first_nouns
-    return first in lexicon.heads and last in lexicon.after_heads
+def _names_a_reading(first: str, rest: tuple[str, ...], meaning: VerbClass | None, lexicon: _Lexicon) -> bool:
+    """`order_status`, `account_balance`. What may be a verb in the middle (`fitness_log_weight`) leaves only the
+    words that nobody writes (`server_log_details`)."""
+    last = rest[-1]
+    if meaning is not None:
+        return first in lexicon.heads and last in lexicon.after_heads
+    if first in lexicon.generic or first in lexicon.value_verbs:
+        return False
+    if len(rest) > 1 and rest[0] in lexicon.verbs:
+        return last in lexicon.after_heads
+    return last in lexicon.read_nouns or first in lexicon.first_nouns
 
 
 def _by_nouns(name: tuple[str, ...], lexicon: _Lexicon) -> VerbClass:
