@@ -46,7 +46,7 @@ def command(
     report = check_paths(paths, laws, context.config, together)
     with suppress(ReaderGoneError), for_a_reader():  # the answer is the same when nobody reads all of it
         click.echo(FORMATS[form](report), nl=False)
-    for problem in report.problems:
+    for problem in (*report.problems, *context.settings.expired):
         click.echo(str(problem), err=True)
     return _exit_code(report, fail_on)
 

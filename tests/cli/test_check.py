@@ -231,3 +231,27 @@ def test_a_reader_that_goes_away_is_no_failure_of_other_verbs(tmp_path: Path) ->
         capture_output=True, text=True, timeout=60, check=False,
     )  # fmt: skip
     assert (piped.returncode, piped.stderr) == (0, "")
+
+
+def test_what_is_accepted_is_left_out_and_counted(otelmon: Otelmon, wrong: Path, tmp_path: Path) -> None:
+    suppress = '[[suppress]]\nrule = "{}"\nreason = "{}"\nexpires = "{}"\n'
+    accepted = suppress.format("duplicate_write", "known", "2999-01-01") + suppress.format("loop", "over", "2019-01-01")
+    (tmp_path / "otelmon.toml").write_text(accepted)
+    done = otelmon("check", wrong)
+    assert done.returncode == 0
+    assert "suppressed: duplicate_write (1 findings that the configuration accepts)" in done.stdout
+    assert "otelmon.toml:5: the suppression of loop (over) expired on 2019-01-01" in done.stderr
+    document = json.loads(otelmon("check", wrong, "--format", "json").stdout)
+    assert document["findings"] == []
+    assert (document["suppressed"], document["undecided"], document["check_errors"]) == ({"duplicate_write": 1}, {}, {})
+
+
+def test_a_condition_that_can_not_be_decided_is_counted(otelmon: Otelmon, wrong: Path, tmp_path: Path) -> None:
+    policy = "{id: small, tools: [issue_refund], action: forbid, when: 'call.arguments.nothing > 1'}"
+    (tmp_path / "catalogue.yaml").write_text(f"version: 1\npolicy: [{policy}]\n")
+    done = otelmon("check", wrong, "--catalog", tmp_path / "catalogue.yaml")
+    assert re.search(
+        r"undecided: a condition of forbidden_write could not be decided \d+ times and counted as false", done.stdout
+    )
+    document = json.loads(otelmon("check", wrong, "--catalog", tmp_path / "catalogue.yaml", "--format", "json").stdout)
+    assert document["undecided"]["forbidden_write"] >= 3
