@@ -6,6 +6,7 @@ import re
 import unicodedata
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
+from itertools import islice
 from typing import Any
 
 import msgspec
@@ -14,7 +15,8 @@ from otelmon.checks.lib.instructions_language import core, cues, deeds
 from otelmon.checks.lib.values import fold
 
 MAX_TEXT = 1_000_000  # characters read of one text, half from each end; what lies between goes unread
-MAX_PASSAGES = 20  # passages of one text; what comes later belongs to the last one's kind
+MAX_PASSAGE = 20_000  # characters of one passage; a longer one counts as several
+MAX_PASSAGES = 20  # passages of one text; what comes later goes unread
 BEFORE, AFTER = 400, 900  # characters around the signs that may hold what is ordered
 MAX_DESCRIPTION = 20_000  # characters read of what a tool says of itself
 STOP = "\x1e"  # between the strings of a structured result: no passage goes across
@@ -91,8 +93,8 @@ def read(text: str) -> tuple[Passage, ...]:
     if len(text) > MAX_TEXT:
         text = f"{text[: MAX_TEXT // 2]}\n{STOP}\n{text[-(MAX_TEXT // 2) :]}"
     flat = flatten(text)
-    spans = list(_regions((m.span() for m in core().finditer(flat.encode("ascii"))), flat))
-    made = [_passage(flat[a:b], a) for a, b in spans[:MAX_PASSAGES]]
+    signs = (sign.span() for sign in core().finditer(flat.encode("ascii")))
+    made = [_passage(flat[a:b], a) for a, b in islice(_regions(signs, flat), MAX_PASSAGES)]
     return tuple(passage for passage in made if passage is not None)
 
 
@@ -109,7 +111,7 @@ def _regions(hits: Iterable[tuple[int, int]], flat: str) -> Iterator[tuple[int, 
         low = max(a - BEFORE, 0, flat.rfind(STOP, max(a - BEFORE, 0), a) + 1)
         stop = flat.find(STOP, b, b + AFTER)
         high = stop if stop >= 0 else min(b + AFTER, len(flat))
-        if start >= 0 and low <= end:
+        if start >= 0 and low <= end and high - start <= MAX_PASSAGE:
             end = max(end, high)
         else:
             if start >= 0:

@@ -50,6 +50,7 @@ class Leak(msgspec.Struct, frozen=True):
 
 
 class _Language(msgspec.Struct, frozen=True):
+    any: Any
     shapes: Any
     named: Any
     placeholders: Any
@@ -61,7 +62,10 @@ class _Language(msgspec.Struct, frozen=True):
 @cache
 def _language() -> _Language:
     data = tomllib.loads((files("otelmon.checks") / "data" / "instructions_secrets.toml").read_text("utf-8"))
+    options = re2.Options()
+    options.never_capture = True
     return _Language(
+        any=re2.compile("|".join([*data["shapes"], data["named"]]), options),
         shapes=re2.compile("|".join(f"(?:{shape})" for shape in data["shapes"])),
         named=re2.compile(data["named"]),
         placeholders=re2.compile(data["placeholders"]),
@@ -128,6 +132,8 @@ def _by_shape(call: ToolCall) -> Iterator[Secret]:
     text, words = text[:MAX_TEXT], _language()
     if not text.isascii():
         text = text.encode("ascii", "replace").decode("ascii")
+    if not words.any.search(text):
+        return
     for hit in words.shapes.finditer(text):
         token = hit.group()
         if token.startswith("-----"):
