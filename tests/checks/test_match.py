@@ -28,7 +28,7 @@ HELLO = {"user": "Close plan P-1."}
 PLAN = {"plan": {"tools": ["get_*"], "where": "result.id == call.arguments.id"}}
 
 
-def write(folder: Path, params: dict[str, Any], *cases: tuple[list[dict[str, Any]], list[int]]) -> Path:
+def write(folder: Path, params: dict[str, Any], *cases: tuple[list[dict[str, Any]], list[Any]]) -> Path:
     """A rule file; besides its own cases it holds one that fires and one that is silent, as all must."""
     tests = [{"name": f"case {n}", "events": events, "fires": fires} for n, (events, fires) in enumerate(cases)]
     fillers = [{"name": f"filler {n}", "events": [HELLO], "fires": fires} for n, fires in enumerate(([1], []))]
@@ -144,7 +144,10 @@ def test_a_condition_with_a_mistake_is_refused() -> None:
 @pytest.mark.parametrize(
     ("params", "said"),
     [
-        ({"calls": {}, "when": "plan.open"}, "unknown variable plan; known: approved, call, confirmed, known, result, said"),
+        (
+            {"calls": {}, "when": "plan.open"},
+            "unknown variable plan; known: approved, call, confirmed, known, result, said",
+        ),
         ({"calls": {}, "when": "call.argments.id == 1"}, "call has no field argments; did you mean arguments?"),
         ({"calls": {"when": "result.ok"}, "when": "true"}, "unknown variable result; the only variable is call"),
         ({"calls": {}, "let": {"a": {"tools": ["x"], "where": "b.c"}}, "when": "true"}, "unknown variable b"),
