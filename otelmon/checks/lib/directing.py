@@ -33,7 +33,7 @@ _PLACE = re.compile(r"[\w.+-]{1,64}@[\w-]{1,63}\.[\w.-]{2,60}|https?://[\w.-]{4,
 class Direction(msgspec.Struct, frozen=True):
     """A passage that directs, and where it stands: in the result of a call (`key` that of the call) or in the
     definition of a tool (`key` "tool:<name>"). `anchor` is what evidence points at; `compact` all that it
-    says in letters and digits; `stems` the stems of its words, one set an order; `expected`:
+    says in letters and digits, `ordered` its orders alone; `stems` the stems of its words, one set an order; `expected`:
     the result of a tool that is there to instruct the agent, or of another agent."""
 
     key: str
@@ -43,6 +43,7 @@ class Direction(msgspec.Struct, frozen=True):
     position: int
     passage: Passage
     compact: str
+    ordered: str
     stems: tuple[frozenset[str], ...]
     expected: bool = False
 
@@ -159,7 +160,18 @@ def _direction(
     expected: bool = False,
 ) -> Direction:
     stems = tuple(frozenset(stem(word) for word in runs(order)) for order in passage.orders[:40])
-    return Direction(key, anchor, where, tool, position, passage, compact(passage.told), stems, expected)
+    return Direction(
+        key,
+        anchor,
+        where,
+        tool,
+        position,
+        passage,
+        compact(passage.told),
+        compact("\n".join(passage.orders)),
+        stems,
+        expected,
+    )
 
 
 def stem(word: str) -> str:

@@ -219,6 +219,8 @@ class _Walk:
         direction = self._only_told(value, address)
         if direction is not None and role not in ("constant", "setting", "amount", "quantity", "date", "status"):
             goes = address or role in ("email", "phone", "id", "code")
+            if not goes and compact(value) not in direction.ordered:
+                return  # a name that the text mentions in passing
             sink = writes or (address and role != "path") or (effect == "unknown" and goes)
             yield Act(call, direction, "destination" if goes else "value", path, value, sink)
 
