@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
+from weakref import WeakKeyDictionary
 
 import msgspec
 
 from otelmon.checks.lib.nearness import near_edits
 from otelmon.checks.lib.provenance import Lineage, lineage
+from otelmon.checks.lib.provenance_roles import leaves
+from otelmon.checks.lib.sources import plain_form
 from otelmon.checks.lib.values import to_decimal
 from otelmon.checks.registry import check
 from otelmon.checks.view import View
@@ -15,6 +19,7 @@ from otelmon.vocabulary.event import ToolCall
 from otelmon.vocabulary.finding import Evidence
 
 MAX_SLIP = 2  # edits that near_miss_id reports by default
+_TIMES: WeakKeyDictionary[View, Counter[str]] = WeakKeyDictionary()  # how many writes have a value
 _ALWAYS = frozenset(("id", "email", "phone"))
 _ON_WRITES = _ALWAYS | {"code", "amount", "date", "quantity", "url", "address", "name"}
 
@@ -45,7 +50,9 @@ def ungrounded_argument(call: ToolCall, view: View, params: Params) -> Iterator[
     yield Evidence(
         summary=f"{call.tool_name} was called with values that are in no source: {names}",
         anchor=call.key,
-        severity="high" if writes and any(line.sure for line in flagged) else "medium",
+        severity="high"
+        if writes and any(line.sure for line in flagged) and not _dropped(call, flagged, view)
+        else "medium",
         span_ids=call.span_ids,
         details={
             "argument": _apart(flagged, call, view),
@@ -54,6 +61,19 @@ def ungrounded_argument(call: ToolCall, view: View, params: Params) -> Iterator[
             "lineage": [msgspec.to_builtins(line) for line in lines if line not in flagged],
         },
     )
+
+
+def _dropped(call: ToolCall, flagged: Sequence[Lineage], view: View) -> bool:
+    """The tool refused the call, so that nothing happened, and no other write has one of the values."""
+    if call.outcome != "failed":
+        return False
+    times = _TIMES.get(view)
+    if times is None:
+        writes = (c for c in view.calls if view.writes(c))
+        times = _TIMES[view] = Counter(
+            form for c in writes for form in {plain_form(value) for _, _, value in leaves(c.arguments)}
+        )
+    return all(times[plain_form(line.value)] < 2 for line in flagged if line.role in _ON_WRITES)
 
 
 def _apart(flagged: Sequence[Lineage], call: ToolCall, view: View) -> str:

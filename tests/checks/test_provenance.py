@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from datetime import date
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from otelmon.checks.lib.id_runs import id_runs
 from otelmon.checks.lib.provenance import Lineage, lineage
-from otelmon.checks.lib.provenance_index import MAX_VALUES, Index, stated_today
+from otelmon.checks.lib.provenance_index import MAX_VALUES, Index, stated_today, told_today
 from otelmon.checks.lib.provenance_match import match
 from otelmon.checks.lib.provenance_roles import leaves, role_of, schema_at
 from otelmon.checks.lib.values import compact, days_of, number_forms, numbers_of, to_decimal, words_of
@@ -255,3 +257,37 @@ def test_reading_never_fails(text: str, joint: str) -> None:
     for read in (words_of, numbers_of, days_of):
         read(joint.join(text))
     to_decimal(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "runs"),
+    [
+        ("orders 1001 to 1005", (("", 1001, 1005),)),
+        ("P1003..P1015, please", (("p", 1003, 1015),)),
+        ("W-20 bis W-22 und AB#7…9", (("w", 20, 22), ("ab", 7, 9))),
+        ("pedidos 100 al 104", (("", 100, 104),)),
+        ("P1003-P1015", (("p", 1003, 1015),)),
+        ("from 3 to 9, on 2024-05-20, call 555-1234", ()),
+        ("A10 to B20, 300 to 200, 1000 to 900000", ()),
+    ],
+)
+def test_runs_of_ids_are_read_by_their_ends(text: str, runs: tuple[tuple[str, int, int], ...]) -> None:
+    assert id_runs(text) == runs
+
+
+@pytest.mark.parametrize(
+    ("text", "day"),
+    [
+        ("2031-05-15", date(2031, 5, 15)),
+        ('"2031-05-15T10:00:00Z"', date(2031, 5, 15)),
+        ('{"current_date": "2031-05-15", "due": "2031-06-01"}', date(2031, 5, 15)),
+        ('{"due": "2031-06-01"}', None),
+        ("2031-05-15 is when order W-1 of customer C-9 is due", None),
+    ],
+)
+def test_a_tool_may_say_what_day_it_is(text: str, day: date | None) -> None:
+    assert told_today(text) == day
+
+
+def test_spans_of_days_are_counted_in_words_of_any_language() -> None:
+    assert days_of("in two weeks, en tres días, vor zehn Tagen").relative == {14, -14, 3, -3, 10, -10}

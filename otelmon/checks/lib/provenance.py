@@ -9,8 +9,9 @@ import msgspec
 
 from otelmon.checks.lib.provenance_index import Found, Index, SourceKind
 from otelmon.checks.lib.provenance_match import match
-from otelmon.checks.lib.provenance_roles import Role, leaves, name_words, role_of, schema_at
+from otelmon.checks.lib.provenance_roles import Role, is_placeholder, leaves, name_words, role_of, schema_at
 from otelmon.checks.lib.sameness import is_volatile
+from otelmon.checks.lib.values import runs
 from otelmon.checks.view import View
 from otelmon.vocabulary.catalogue import Tool
 from otelmon.vocabulary.event import (
@@ -100,7 +101,7 @@ def _trace(call: ToolCall, view: View, index: Index) -> tuple[Lineage, ...]:
         elif role in ("free", "setting", "generated"):
             lines.append(Lineage(path, value, role, "composed"))
         else:
-            hit = match(role, value, index, call.start_time_unix_nano) or _missing(role, index)
+            hit = match(role, value, index, call.start_time_unix_nano) or _missing(role, value, index)
             lines.append(Lineage(path, value, role, hit.source, hit.position, hit.transformation, hit.sure))
     return tuple(lines)
 
@@ -114,9 +115,16 @@ def _minted(name: str, value: Any, tool: Tool | None, key: str | None) -> bool:
     return key is not None and str(value) == key and _KEY_WORDS.issuperset(name_words(name))
 
 
-def _missing(role: Role, index: Index) -> Found:
-    """No source. Not sure of a day when nothing states today: the agent may have a clock of its own."""
-    return Found("none", None, "", role != "date" or index.today is not None)
+def _missing(role: Role, value: Any, index: Index) -> Found:
+    """No source. Not sure of a day when nothing states today (the agent may have a clock of its own), of what
+    only stands in for a value, and of an address that was put together from known names."""
+    if role == "date":
+        return Found("none", None, "", index.today is not None)
+    if is_placeholder(str(value)):
+        return Found("none", None, "a placeholder", False)
+    if role == "email" and all(part in index.words for part in runs(str(value).rpartition(".")[0])):
+        return Found("none", None, "guessed from known names", False)
+    return Found("none", None, "")
 
 
 def _learn_message(event: Event, index: Index) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from datetime import date
 from decimal import Decimal
@@ -9,6 +10,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from otelmon.checks.lib.id_runs import id_runs
 from otelmon.checks.lib.values import (
     Days,
     Grouped,
@@ -32,6 +34,7 @@ SourceKind = Literal[
 ]
 MAX_VALUES = 200_000  # values remembered of one conversation; later ones count as seen (`full`)
 MAX_SEARCHES = 200  # amounts of one conversation that are looked for as sums; later ones count as derived
+MAX_RUNS = 200  # stated runs of ids that are looked at
 MAX_AMOUNTS = 400  # amounts that sums are made of: the first ones seen
 
 
@@ -121,6 +124,8 @@ class Index:
         self._pending: list[_Text] = []
         self._today: date | None = None
         self._today_read = 0
+        self._runs: list[tuple[str, int, int, Place]] = []
+        self._runs_read = 0
 
     @property
     def full(self) -> bool:
@@ -134,13 +139,26 @@ class Index:
 
     @property
     def today(self) -> date | None:
-        """The current date that the instructions state."""
+        """The current date that the instructions state, or that a tool was asked for."""
         while self._today is None and self._today_read < len(self._texts):
             item = self._texts[self._today_read]
             self._today_read += 1
             if item.place[0] == "system":
                 self._today = stated_today(item.text)
+            elif item.place[0] == "result":
+                self._today = told_today(item.text)
         return self._today
+
+    def run_with(self, prefix: str, number: int) -> Place | None:
+        """The text that names the ends of a run of ids ("1001 to 1005") in which this one lies."""
+        for item in self._texts[self._runs_read :]:
+            if item.place[0] in _PEOPLE:
+                self._runs.extend((*run, item.place) for run in id_runs(item.text))
+        self._runs_read = len(self._texts)
+        for before, first, last, place in self._runs[:MAX_RUNS]:
+            if before in ("", prefix) and first <= number <= last:
+                return place
+        return None
 
     @property
     def described(self) -> dict[str, Place]:
@@ -259,6 +277,22 @@ def stated_today(text: str) -> date | None:
     return None
 
 
+def told_today(text: str) -> date | None:
+    """The current date as a tool answers it: a result that is nothing but a date, or one under a name for now."""
+    if len(text) <= _ONLY_A_DATE:
+        day = as_date(text.strip(" \"'\n"))
+        if day is not None:
+            return day
+    found = _NOW_FIELD.search(text[:2_000])
+    return as_date(found[1]) if found else None
+
+
+_ONLY_A_DATE = 40  # characters of a result that is an instant and nothing else
+_NOW_FIELD = re.compile(
+    r"""["'](?:current_?(?:date|day|time|datetime)|today|now|fecha_actual|hoy|heute)["']\s*:\s*["'](\d{4}-\d{2}-\d{2})""",
+    re.IGNORECASE,
+)
+_PEOPLE: frozenset[SourceKind] = frozenset(("user", "system", "context"))
 _NOW = (
     "current date", "current time", "today", "date:", "now is", "it is now", "fecha actual", "hora actual", "hoy",
     "heute", "aktuelle", "current day", "as of",

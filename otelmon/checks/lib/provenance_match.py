@@ -21,6 +21,7 @@ from otelmon.checks.lib.values import (
 
 MAX_COUNT = 12  # an amount may be a seen amount times a count up to this
 _PREFIX = re.compile(r"[#]?[^\W\d_]{0,12}[-_#:\s]{0,2}0*(\d{3,})")
+_NUMBERED = re.compile(r"([^\W\d]{0,8})(\d{1,12})")
 _PERSONAL: frozenset[Role] = frozenset(("id", "code", "email", "url"))
 
 
@@ -89,7 +90,9 @@ def _prefixed(value: str, index: Index) -> Found | None:
     parts = runs(value)
     if len(parts) > 1 and any(c.isspace() for c in value) and all(part in index.words for part in parts):
         return _hit(index.words[parts[0]], "parts joined", False)
-    return None
+    numbered = _NUMBERED.fullmatch(compact(value))
+    place = index.run_with(numbered[1], int(numbered[2])) if numbered else None
+    return _hit(place, "within a stated run", False) if place else None
 
 
 def _contact(role: Role, value: str, index: Index) -> Found | None:
@@ -195,7 +198,7 @@ def _from_parts(day: date, today: date, index: Index) -> Found | None:
     key = f"{day.month:02d}-{day.day:02d}"
     if key in index.month_days:
         return _hit(index.month_days[key], "year resolved", day.year in index.years)
-    if day.day in index.days and (day.month in index.months or abs((day - today).days) <= 62):
+    if day.day in index.days and (day.month in index.months or abs((day - today).days) <= 62 or _around(day, index)):
         return _hit(index.days[day.day], "month and year resolved", False)
     if day.isoformat()[:7] in index.month_years:
         return _hit(index.month_years[day.isoformat()[:7]], "day within a stated month", False)
@@ -223,16 +226,20 @@ def _from_today(day: date, today: date, index: Index) -> Found | None:
     return None
 
 
+def _around(day: date, index: Index) -> set[str]:
+    """The stated days within a month of one."""
+    return {text for text in nearby(day, range(-31, 32)) if text in index.dates}
+
+
 def _beside(day: date, index: Index) -> Found | None:
     """The day after or before a stated one (ends of ranges), or between two that are a month apart."""
-    stated = sorted(index.dates)
-    around = {text for text in nearby(day, range(-31, 32)) if text in index.dates}
+    around = _around(day, index)
     for offset in (1, -1, 7, -7):
         for text in nearby(day, [offset]):
             if text in index.dates:
                 return _hit(index.dates[text], "beside a stated day", False)
     before = [text for text in around if text < day.isoformat()]
     after = [text for text in around if text > day.isoformat()]
-    if stated and before and after:
+    if before and after:
         return _hit(index.dates[max(before)], "between stated days", False)
     return None

@@ -24,6 +24,7 @@ _WORDS: dict[str, frozenset[str]] = {
 _NAME_PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[^\W\d_A-Z]+|\d+")
 _PLURAL = re.compile(r"^\w+[^suiow]s$")
 _WORD = re.compile(r"[^\W\d_]{3,}")  # an id has few words; a slug is made of them
+_PLACEHOLDER = re.compile(r"[.…?*_\-x]+|<[^<>]*>|\{[^{}]*\}|\[[^\[\]]*\]|(?:your|insert|placeholder)(?:[\W_].*)?")
 _UUID = re.compile(r"[0-9a-f]{8}-?(?:[0-9a-f]{4}-?){3}[0-9a-f]{12}", re.IGNORECASE)
 _ID_SHAPE = re.compile(r"(?=\S*\d)[#]?[\w\-.:#/]{2,80}")
 _CODE_SHAPE = re.compile(
@@ -169,6 +170,12 @@ def _strict_role(words: list[str], text: str, spaced: bool) -> Role:
 
 def _is_alias(text: str) -> bool:
     return text.casefold() in _WORDS["alias"] | _WORDS["absent"]
+
+
+def is_placeholder(text: str) -> bool:
+    """What stands in for a value that is not known: `...`, `<order id>`, `your_order_id`, `unknown`."""
+    plain = text.strip().casefold()
+    return plain in _WORDS["absent"] or _PLACEHOLDER.fullmatch(plain) is not None
 
 
 def _word_role(words: list[str], text: str) -> Role:

@@ -55,7 +55,10 @@ _MONTH_ONLY = re.compile(rf"(?<!\w)({_MONTH_NAME})(?!\w)")
 _ORDINAL = re.compile(r"(?<!\d)(\d{1,2})(?:st|nd|rd|th)(?!\w)")
 _RANGE = re.compile(rf"(?<!\w)({_MONTH_NAME})\.?\s+\d{{1,2}}(?:st|nd|rd|th)?\s*(?:-|–|to|and|or)\s*(\d{{1,2}})(?!\d)")
 _YEAR = re.compile(r"(?<!\d)(19\d\d|20\d\d)(?!\d)")
-_DAYS_AWAY = re.compile(rf"(?<!\d)(\d{{1,3}})\s+(?:{'|'.join(_SPANS['days'])})(?!\w)")
+_COUNT = rf"\d{{1,3}}|{'|'.join(sorted(map(re.escape, _NUMBER_WORDS), key=len, reverse=True))}"
+_AWAY = re.compile(
+    rf"(?<!\w)({_COUNT})\s+(?:{'|'.join(_SPANS['days'])}|({'|'.join(_SPANS['weeks'])}))(?!\w)"
+)  # "in 3 days", "en dos semanas"
 
 EMAIL = re.compile(r"[^\s@<>\"',;:]+@[^\s@<>\"',;:]+\.[^\W\d_]{2,}")
 URL = re.compile(r"(?:https?://|www\.)\S+", re.IGNORECASE)
@@ -369,8 +372,9 @@ def _add(dates: set[str], day: date | None) -> None:
 def _relative(text: str, tokens: set[str]) -> set[int]:
     offsets = {_RELATIVE[t] for t in tokens & _RELATIVE.keys()}
     offsets |= {days for phrase, days in _RELATIVE.items() if " " in phrase and phrase in text}
-    for count in _DAYS_AWAY.findall(text):
-        offsets |= {int(count), -int(count)}
+    for count, weeks in _AWAY.findall(text):
+        days = int(_NUMBER_WORDS.get(count, 0) or count) * (7 if weeks else 1)
+        offsets |= {days, -days}
     return offsets
 
 
