@@ -10,6 +10,7 @@ import msgspec
 from otelmon.app.plugins import Plugin, extra_of, load_plugins
 from otelmon.detect.engine import Laws
 from otelmon.rules.catalogue import load_catalogue
+from otelmon.rules.fit import fit_problems
 from otelmon.rules.loader import Extra, builtin_rules_dir, load_rules
 from otelmon.vocabulary.config import Config
 from otelmon.vocabulary.errors import OtelmonError, Problem, UserError
@@ -39,6 +40,8 @@ def laws_and_plugins(
         catalogue = load_catalogue(Path(config.catalogue)) if config.catalogue else None
     except OtelmonError as error:
         problems.extend(error.problems)
+    if rules is not None:
+        problems.extend(fit_problems(rules.rules.values(), catalogue))
     if problems or rules is None:
         raise UserError(*problems, *_hints(plugins))
     laws = Laws(rules, catalogue, frozenset(config.detect.trusted_services), config.suppress)

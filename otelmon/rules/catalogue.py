@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
+from otelmon.checks.lib.argument_types import argument_mistakes
 from otelmon.checks.lib.expressions import expression_mistakes
 from otelmon.rules.shapes import Keys
 from otelmon.rules.sources import source_problems
@@ -41,6 +43,7 @@ def catalogue_problems(source: Source, path: Keys, versioned: bool = True) -> It
     yield from _tool_problems(source, path, catalogue.tools)
     yield from source_problems(source, path, catalogue)
     yield from _policy_problems(source, path, catalogue.policy)
+    yield from _argument_problems(source, path, catalogue)
 
 
 def _tool_problems(source: Source, path: Keys, tools: tuple[Tool, ...]) -> Iterator[Problem]:
@@ -76,3 +79,19 @@ def _policy_problems(source: Source, path: Keys, policies: tuple[Policy, ...]) -
         if policy.when is not None:
             for wrong, do in expression_mistakes(policy.when):
                 yield source.problem((*at, "when"), f"when: {wrong}", do=do)
+
+
+def _argument_problems(source: Source, path: Keys, catalogue: Catalogue) -> Iterator[Problem]:
+    """Conditions that name an argument no tool they are about has, or use it as what it is not."""
+    for index, policy in enumerate(catalogue.policy):
+        if policy.when is None or not policy.tools or expression_mistakes(policy.when):
+            continue
+        for wrong, do in argument_mistakes(policy.when, tools_meant(policy.tools, catalogue)):
+            yield source.problem((*path, "policy", index, "when"), f"when: {wrong}", do=do)
+
+
+def tools_meant(globs: Sequence[str], catalogue: Catalogue) -> list[Tool]:
+    """The tools of a catalogue that these globs name; none when it is only a part of what exists."""
+    if not catalogue.complete:
+        return []
+    return [tool for tool in catalogue.tools if any(fnmatchcase(tool.name, glob) for glob in globs)]

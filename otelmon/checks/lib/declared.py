@@ -57,14 +57,14 @@ def _extras(schema: Any, root: dict[str, Any], value: Any, path: str, depth: int
     for name, inner in value.items():
         place = f"{path}.{name}" if path else str(name)
         if name in declared.properties:
-            yield from _extras(_resolved(declared.properties[name], root), root, inner, place, depth + 1)
+            yield from _extras(resolved(declared.properties[name], root), root, inner, place, depth + 1)
         else:
             yield Extra(place, str(name), unused)
 
 
 def _collect(schema: Any, root: dict[str, Any], declared: _Declared, depth: int) -> None:
     declared.parts += 1
-    schema = _resolved(schema, root)
+    schema = resolved(schema, root)
     if not isinstance(schema, dict) or depth > _MAX_DEPTH or declared.parts > _MAX_PARTS:
         declared.open = True
         return
@@ -93,7 +93,7 @@ def _leaves_room(schema: dict[str, Any]) -> bool:
     return bool(schema.get("patternProperties") or schema.get("propertyNames") or schema.get("dependentSchemas"))
 
 
-def _resolved(schema: Any, root: dict[str, Any]) -> Any:
+def resolved(schema: Any, root: dict[str, Any]) -> Any:
     """A schema behind a local reference; None when it is not there. No other reference is followed."""
     for _ in range(_MAX_DEPTH):
         if not isinstance(schema, dict) or not isinstance(schema.get("$ref"), str):

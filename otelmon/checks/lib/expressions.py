@@ -200,7 +200,7 @@ def expression_mistakes(
         program = cel.compile(text)
     except ValueError as error:
         return [(_syntax(str(error)), "see the CEL language definition")]
-    bare = _STRING.sub("''", text)
+    bare = without_texts(text)
     found = [*_name_mistakes(program, bare, names), *_field_mistakes(bare, fields)]
     if loops_in(text) > loops:
         found.append((f"more than {loops} loops (all, exists, map, filter)", "write it with fewer"))
@@ -209,7 +209,12 @@ def expression_mistakes(
 
 def loops_in(text: str) -> int:
     """How many loops an expression has."""
-    return len(_LOOP.findall(_STRING.sub("''", text)))
+    return len(_LOOP.findall(without_texts(text)))
+
+
+def without_texts(text: str) -> str:
+    """An expression with every text in it left empty: what stands in quotes is no name."""
+    return _STRING.sub("''", text)
 
 
 def _name_mistakes(program: Any, bare: str, names: Set[str]) -> list[tuple[str, str]]:
