@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 import shutil
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from otelmon.cli.doctor_laws import Answer, in_force_answers, plugin_answers, pr
 from otelmon.cli.times import when
 from otelmon.detect.engine import Laws
 from otelmon.store.accounts import Refused, Totals
+from otelmon.store.results import SuppressedCount
 from otelmon.vocabulary.catalogue import Tool
 from otelmon.vocabulary.config import Config
 from otelmon.vocabulary.errors import OK, UNREACHABLE, OtelmonError
@@ -131,6 +133,7 @@ def _stored(context: Context) -> Iterator[Answer]:
             totals: list[Totals] = reader.read("accounts")
             sizes = reader.read("sizes")
             refused: list[Refused] = reader.read("refused")
+            accepted: list[SuppressedCount] = reader.read("suppressed")
             agents = _coverage(context, reader)
             tools = merged(context.laws().catalogue, latest(reader.read("tools")), "").tools
     except OtelmonError as error:
@@ -148,6 +151,14 @@ def _stored(context: Context) -> Iterator[Answer]:
         )
         yield Answer("refused at the doors", None, reasons)
     yield from _broad(tools)
+    if accepted:
+        by_rule: Counter[str] = Counter()
+        for count in accepted:
+            by_rule[count.rule_id] += count.amount
+        says = ", ".join(f"{rule_id} {number}" for rule_id, number in sorted(by_rule.items()))
+        yield Answer(
+            "suppressed findings stored", None, f"{says}: found in the runs stored, and accepted by the configuration"
+        )
     for agent in agents[:SHOWN_AGENTS]:
         yield _covered(agent)
     if len(agents) > SHOWN_AGENTS:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from otelmon.app.plugins import extra_of, load_plugins
 from otelmon.cli.common import Context, plain, print_json
 from otelmon.cli.times import nanos, when
 from otelmon.rules.loader import load_rule
@@ -74,7 +75,7 @@ def command(
 def _tried(context: Context, names: Sequence[str]) -> list[Rule]:
     """The rules that are named. Raises UserError with every mistake."""
     known = context.laws(drafts=True).rules.rules
-    checks = {rule.check.name: rule.check for rule in known.values()}
+    checks = extra_of(load_plugins(context.config.plugins)).checks
     problems: list[Problem] = []
     tried: list[Rule] = []
     for name in names:

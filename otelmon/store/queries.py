@@ -34,6 +34,7 @@ from otelmon.store.results import (
     RunDetail,
     RunFilter,
     RunSummary,
+    SuppressedCount,
     ToolVersion,
 )
 from otelmon.store.sqlfiles import sql
@@ -168,6 +169,11 @@ def call_counts(cursor: DuckDBPyConnection, since: int | None = None) -> tuple[C
 def not_evaluable_counts(cursor: DuckDBPyConnection) -> tuple[NotEvaluableCount, ...]:
     """Runs in which a rule could not be evaluated, by agent and reason."""
     return _records(cursor, "read.not_evaluable_counts", NotEvaluableCount)
+
+
+def suppressed_counts(cursor: DuckDBPyConnection) -> tuple[SuppressedCount, ...]:
+    """Findings that the configuration accepted, by rule and agent."""
+    return _records(cursor, "read.suppressed_counts", SuppressedCount)
 
 
 def agents(cursor: DuckDBPyConnection) -> tuple[AgentRuns, ...]:

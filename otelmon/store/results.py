@@ -211,6 +211,14 @@ class AgentRuns(msgspec.Struct, frozen=True):
     dialects: tuple[str, ...]
 
 
+class SuppressedCount(msgspec.Struct, frozen=True):
+    """Findings that are accepted, by rule and agent ("" unknown)."""
+
+    rule_id: str
+    agent_name: str
+    amount: int
+
+
 class NotEvaluableCount(msgspec.Struct, frozen=True):
     """Runs in which a rule could not be evaluated, by agent ("" unknown) and reason."""
 

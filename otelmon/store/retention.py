@@ -17,7 +17,7 @@ AGE_EVERY = 3600 * 10**9
 DAY = 86_400 * 10**9
 AIM = 0.9  # a database that is too big shrinks to this part of its limit
 _BY_TIME = ("spans", "log_records", "payloads", "findings", "epochs", "tool_versions")
-_BY_RUN = ("calls_of_old_runs", "messages_of_old_runs", "gaps_of_old_runs", "runs")
+_BY_RUN = ("calls_of_old_runs", "messages_of_old_runs", "gaps_of_old_runs", "accepted_of_old_runs", "runs")
 _ORPHANS = (
     "orphan_effects",
     "orphan_lineage",

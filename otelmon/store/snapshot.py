@@ -19,7 +19,7 @@ from otelmon.vocabulary.errors import Problem, UserError
 
 # Rows of these are narrow; the compressed contents and payloads stay behind.
 TABLES = (
-    "spans", "runs", "tool_calls", "call_lineage", "effects", "messages", "tool_versions", "findings", "not_evaluable", "incidents",
+    "spans", "runs", "tool_calls", "call_lineage", "effects", "messages", "tool_versions", "findings", "not_evaluable", "suppressed", "incidents",
     "incident_findings", "incident_history", "labels", "accounts", "offsets", "golden_tasks",
 )  # fmt: skip
 ALLOWED = (StatementType.SELECT, StatementType.EXPLAIN)

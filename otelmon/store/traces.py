@@ -57,6 +57,7 @@ class _Trace:
         self.kept: set[str] | None = None
         self.messages: Sequence[Event] = ()
         self.not_evaluable: dict[str, dict[str, str]] = {}
+        self.suppressed: dict[str, dict[str, int]] = {}
 
     def apply(self, record: TraceRecord) -> None:
         named = set(record.call_keys)
@@ -70,6 +71,7 @@ class _Trace:
         self.conversation_id = record.conversation_id
         self.messages = record.messages or self.messages
         self.not_evaluable = record.not_evaluable
+        self.suppressed = record.suppressed
 
 
 def _write(connection: DuckDBPyConnection, traces: dict[str, _Trace], contents: Contents) -> None:
@@ -96,8 +98,10 @@ def _write(connection: DuckDBPyConnection, traces: dict[str, _Trace], contents: 
         for message in t.messages
     ]
     replace_traces(connection, "messages", changed, messages)
-    gaps = [(*row, keys[id_]) for id_, t in traces.items() for row in _gaps(id_, t)]
+    gaps = [(*row, keys[id_]) for id_, t in traces.items() for row in _by_rule(id_, t, t.not_evaluable)]
     replace_traces(connection, "not_evaluable", traces, gaps)
+    accepted = [(*row, keys[id_]) for id_, t in traces.items() for row in _by_rule(id_, t, t.suppressed)]
+    replace_traces(connection, "suppressed", traces, accepted)
     _follow_conversation(connection, traces)
 
 
@@ -177,12 +181,13 @@ def _role(event: Event) -> str:
     return "assistant" if isinstance(event, AssistantMessage) else "context"
 
 
-def _gaps(trace_id: str, trace: _Trace) -> list[Row]:
+def _by_rule(trace_id: str, trace: _Trace, found: Mapping[str, Mapping[str, object]]) -> list[Row]:
+    """Rows of what is said of rules in the runs of a trace: {run id: {rule id: what}}."""
     rows: list[Row] = []
-    for run_id, reasons in trace.not_evaluable.items():
+    for run_id, by_rule in found.items():
         run = trace.runs.get(run_id)
         agent, time = (run.agent_name, run.last_received_unix_nano) if run else (None, 0)
-        rows += [(trace_id, run_id, agent, rule_id, reason, time) for rule_id, reason in sorted(reasons.items())]
+        rows += [(trace_id, run_id, agent, rule_id, what, time) for rule_id, what in sorted(by_rule.items())]
     return rows
 
 

@@ -170,6 +170,11 @@ def _not_evaluable(database: Database, _: Nothing) -> tuple[results.NotEvaluable
         return queries.not_evaluable_counts(cursor)
 
 
+def _suppressed(database: Database, _: Nothing) -> tuple[results.SuppressedCount, ...]:
+    with database.read() as cursor:
+        return queries.suppressed_counts(cursor)
+
+
 def _agents(database: Database, _: Nothing) -> tuple[results.AgentRuns, ...]:
     with database.read() as cursor:
         return queries.agents(cursor)
@@ -192,6 +197,7 @@ READS: dict[str, Read] = {
     "accounts": Read(Nothing, _accounts, list[Totals], "What became of everything received, by topic and partition."),
     "refused": Read(Nothing, _refused, list[Refused], "What the doors refused, by reason, and when last."),
     "not_evaluable": Read(Nothing, _not_evaluable, tuple[results.NotEvaluableCount, ...], "Runs in which a rule could not decide, by rule, agent and reason."),
+    "suppressed": Read(Nothing, _suppressed, tuple[results.SuppressedCount, ...], "Findings that the configuration accepted, by rule and agent; those across runs are only in the metric."),
     "agents": Read(Nothing, _agents, tuple[results.AgentRuns, ...], "Agents with their runs and the dialects these were written in."),
     "sizes": Read(Nothing, _sizes, Sizes, "Rows of the main tables and free bytes on the disk."),
     "golden_tasks": Read(Nothing, lambda database, _: stored_tasks(database), list[GoldenTask], "Golden tasks mined so far."),

@@ -243,6 +243,10 @@ def test_what_is_accepted_undecided_and_raised_is_told(watching: Watching) -> No
     assert done.returncode == 3  # the expired one
     lines = done.stdout.splitlines()
     assert "-      suppressed findings: any_charge 1 since the server started" in lines
+    assert any(line.startswith("-      suppressed findings stored: any_charge 1: ") for line in lines)
+    assert watching.get("/api/v1/suppressed").json() == [
+        {"rule_id": "any_charge", "agent_name": "billing", "amount": 1}
+    ]
     assert "ok     suppression of any_charge: until 2999-01-01 (known)" in lines
     assert (
         "-      suppression of loop: has kept nothing back since the server started (idle, until 2999-01-01)" in lines

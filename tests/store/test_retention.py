@@ -45,6 +45,7 @@ def filled(database: Database) -> Database:
             record(
                 *calls, trace_id=trace, epoch=1, messages=(user(trace * 10, 0, trace),),
                 runs=(run(trace, last_received_unix_nano=time),), not_evaluable={run(trace).run_id: {"loop": "sampled"}},
+                suppressed={run(trace).run_id: {"loop": 1}},
             ),
             verdict(finding(trace, trace_id=trace, at=time), owner=f"trace:{trace}", observed=time),
         ]  # fmt: skip
@@ -62,6 +63,7 @@ def test_age_takes_the_old_trace_whole_and_leaves_the_new_one_whole(filled: Data
         "runs",
         "messages",
         "not_evaluable",
+        "suppressed",
         "findings",
         "incidents",
         "incident_findings",

@@ -275,7 +275,10 @@ def test_runs_and_gaps_are_replaced(database: Database) -> None:
     assert rows(database, "SELECT rule_id, reason, agent_name FROM not_evaluable ORDER BY 1") == [
         ("false_success", "sampled", "billing-bot"), ("ungrounded_argument", "content_off", "billing-bot"),
     ]  # fmt: skip
-    writer.write(record_messages([record()], start=1))
+    writer.write(record_messages([record(suppressed={run().run_id: {"loop": 2}})], start=1))
+    assert rows(database, "SELECT rule_id, amount, agent_name FROM suppressed") == [("loop", 2, "billing-bot")]
+    writer.write(record_messages([record()], start=2))
+    assert rows(database, "SELECT count(*) FROM suppressed") == [(0,)]
     assert rows(database, "SELECT run_id FROM runs") == [(run().run_id,)]
     assert rows(database, "SELECT count(*) FROM not_evaluable") == [(0,)]
 

@@ -41,6 +41,7 @@ def params(live: LiveMonitor) -> dict[str, list[dict[str, object]]]:
         "tools": [{}, {"tool": "charge_card"}],
         "accounts": [{}],
         "refused": [{}],
+        "suppressed": [{}],
         "not_evaluable": [{}],
         "agents": [{}],
         "sizes": [{}],

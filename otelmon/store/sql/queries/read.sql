@@ -131,6 +131,9 @@ FROM tool_calls c LEFT JOIN effects e USING (trace_id, call_key)
 WHERE ($since IS NULL OR c.start_time_unix_nano >= $since)
 GROUP BY ALL ORDER BY ALL
 
+-- name: suppressed_counts
+SELECT rule_id, coalesce(agent_name, ''), sum(amount)::BIGINT FROM suppressed GROUP BY ALL ORDER BY ALL
+
 -- name: not_evaluable_counts
 SELECT rule_id, coalesce(agent_name, ''), reason, count(*) FROM not_evaluable GROUP BY ALL ORDER BY ALL
 

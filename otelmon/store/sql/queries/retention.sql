@@ -41,6 +41,9 @@ DELETE FROM messages WHERE run_id IN (SELECT run_id FROM leaving)
 -- name: gaps_of_old_runs
 DELETE FROM not_evaluable WHERE run_id IN (SELECT run_id FROM leaving)
 
+-- name: accepted_of_old_runs
+DELETE FROM suppressed WHERE run_id IN (SELECT run_id FROM leaving)
+
 -- name: runs
 DELETE FROM runs WHERE run_id IN (SELECT run_id FROM leaving)
 
