@@ -22,16 +22,16 @@ from otelmon.bus.protocol import Delivered
 from otelmon.checks.lib.drift import Changes, compare
 from otelmon.detect.engine import Laws
 from otelmon.incidents.grouping import Grouping
+from otelmon.receive.files import World
 from otelmon.rules.model import RuleSet
 from otelmon.store import queries
 from otelmon.store.database import Database
 from otelmon.store.writer import StoreWriter
-from otelmon.vocabulary.canonical import canonical, short_hash
+from otelmon.vocabulary.canonical import canonical
 from otelmon.vocabulary.catalogue import Tool
 from otelmon.vocabulary.config import Config
 from otelmon.vocabulary.finding import Finding
 from otelmon.vocabulary.messages import RECORDS, Verdict, encode
-from otelmon.vocabulary.span import Scope, Span
 
 RULE = "tool_drift"
 CHANGES, RELEASES = "Changes of tools", "Releases of a server with changed tools"
@@ -163,36 +163,19 @@ def _findings(records: Sequence[dict[str, Any]]) -> list[Finding]:
     rule = laws.rules.rules[RULE]
     checker = Checker(Laws(RuleSet({RULE: rule}, rule.version)), Config())
     for record in reversed(records):
-        checker.add_spans([_span(record)])
+        checker.add(World(record["tag"], transcript=_conversation(record)))
     return checker.finish().findings
 
 
-def _span(record: dict[str, Any]) -> Span:
-    start = _time(record)
-    mark = short_hash(record["tag"])
-    tools = [{**tool, "server": "server"} for tool in record["tools"]]
-    attributes = {
-        "gen_ai.operation.name": "chat",
-        "gen_ai.provider.name": "provider",
-        "gen_ai.tool.definitions": msgspec.json.encode(tools).decode(),
+def _conversation(record: dict[str, Any]) -> dict[str, Any]:
+    """One run of an agent that is shown the tools of a release."""
+    said = {"content": "Hello.", "timestamp": record["date"]}
+    return {
+        "id": record["tag"],
+        "service": "agent",
+        "tools": [{**tool, "server": "server"} for tool in record["tools"]],
+        "messages": [{"role": "user", **said}, {"role": "assistant", **said}],
     }
-    return Span(
-        trace_id=mark,
-        span_id=mark[:16],
-        parent_span_id="",
-        name="chat",
-        kind=3,
-        start_time_unix_nano=start,
-        end_time_unix_nano=start + SECOND,
-        status_code=0,
-        status_message="",
-        attributes=attributes,
-        events=(),
-        resource={"service.name": "agent"},
-        scope=Scope("bench"),
-        received_unix_nano=start + SECOND,
-        digest=mark,
-    )
 
 
 def _opened(findings: Sequence[Finding]) -> list[int]:
