@@ -86,6 +86,8 @@ def _equal_matches(choice: Choice, target: Target, call: ToolCall, view: View) -
     )
     sure = len(rivals) > 1
     rivals = rivals if sure else _described(choice, place, said[0].text)
+    if _named_exactly(choice, place, text):
+        return [], False
     others = {compact(v) for n in rivals if n != place for _, v in choice.records[n].ids[:1]}
     if (
         not others
@@ -107,7 +109,7 @@ def _namesakes(choice: Choice, place: int, text: str) -> list[int]:
     """The records of which the name has the words that were looked for, and that nothing else tells apart."""
     asked = {compact(str(v)) for _, _, v in leaves(choice.call.arguments)}
     wanted = {w for w in description(text) if any(w in value for value in asked) and w.isalpha()}
-    named = [n for n, record in enumerate(choice.records) if wanted and wanted <= _name_words(record.fields)]
+    named = [n for n, record in enumerate(choice.records) if wanted and _bears(record.fields, wanted, asked)]
     if place not in named or len(named) < 2:
         return []
     mine = _told_apart(choice, place, text)
@@ -131,9 +133,19 @@ def _state(choice: Choice, place: int) -> list[str]:
     return sorted(str(v) for _, name, v in choice.records[place].fields if set(name_words(name)) & _STATES)
 
 
-def _name_words(fields: tuple[tuple[str, str, object], ...]) -> set[str]:
-    text = " ".join(str(v) for _, name, v in fields if plain_name(name) in listed("name_fields"))
-    return set(re.findall(r"[^\W_]+", fold(text)))
+def _named_exactly(choice: Choice, place: int, text: str) -> bool:
+    """Of all names in the list only that of the record taken stands in the text as a whole."""
+    names = [[fold(str(v)) for _, name, v in r.fields if plain_name(name) in listed("name_fields")] for r in choice.records]
+    told = [any(re.search(rf"(?<!\w){re.escape(n)}(?![\w@])", text) for n in mine if len(n) > 2) for mine in names]
+    return told[place] and told.count(True) == 1
+
+
+def _bears(fields: tuple[tuple[str, str, object], ...], wanted: set[str], asked: set[str]) -> bool:
+    """A name that has all the words, or an address that is what was looked for."""
+    texts = [fold(str(v)) for _, name, v in fields if plain_name(name) in listed("name_fields")]
+    if any("@" in text and compact(text) in asked for text in texts):
+        return True
+    return wanted <= set(re.findall(r"[^\W_]+", " ".join(text for text in texts if "@" not in text)))
 
 
 def _told_apart(choice: Choice, place: int, text: str) -> frozenset[str]:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import msgspec
 
+from otelmon.checks.lib.asking import proposal_before
 from otelmon.checks.lib.choice import (
     Choice,
     Target,
@@ -30,6 +31,9 @@ from otelmon.checks.registry import NoParams, check
 from otelmon.checks.view import View
 from otelmon.vocabulary.event import ToolCall, UserMessage
 from otelmon.vocabulary.finding import Evidence
+
+
+_LONG_ANSWER = 200  # characters; a longer yes asks for something of its own
 
 
 class _Meant(msgspec.Struct, frozen=True):
@@ -101,7 +105,8 @@ def _open_requests(call: ToolCall, view: View) -> Iterator[UserMessage]:
     """The user's latest request and what he said before it that he has since only agreed to."""
     for message in requests(call, view):
         yield message
-        if not (agrees(message.text) or only_thanks(message.text)) or len(message.text) > 200:
+        answers = bool(proposal_before(message, view)) and (agrees(message.text) or only_thanks(message.text))
+        if not answers or len(message.text) > _LONG_ANSWER:
             return
 
 
@@ -111,26 +116,26 @@ def _described(target: Target, call: ToolCall, view: View) -> _Meant | None:
     place = choice.place(target.value) if choice else None
     if choice is None or place is None:
         return None
-    for message in _open_requests(call, view):
-        said = description(message.text)
-        fits = [said & tokens for tokens in choice.tokens]
-        if not any(fits):
-            continue
-        best = max(fits, key=len)
-        more = best - fits[place]
-        if not fits[place] < best or fits.count(best) != 1 or not _telling(more, fits.index(best), choice):
-            return None
-        words = tuple(sorted(w.partition(":")[2] or w for w in more))
-        return _Meant(choice.records[fits.index(best)].ids[0][1], words, message, choice)
-    return None
+    message = next(iter(requests(call, view)), None)
+    if message is None:
+        return None
+    fits = [description(message.text) & tokens for tokens in choice.tokens]
+    best = max(fits, key=len)
+    more, first = best - fits[place], fits.index(best)
+    if not fits[place] < best or fits.count(best) != 1 or not _telling(more, first, choice):
+        return None
+    words = tuple(sorted(w.partition(":")[2] or w for w in more))
+    return _Meant(choice.records[first].ids[0][1], words, message, choice)
 
 
 def _telling(fit: frozenset[str], place: int, choice: Choice) -> bool:
-    """A day, a number or a name tells a record from others, or several words."""
+    """A day, a number, a name or a whole value tells a record from others, or several words."""
     if len(fit) > 1 or any(w.startswith(("day:", "no:")) for w in fit):
         return True
-    named = {fold(str(v)) for _, name, v in choice.records[place].fields if plain_name(name) in listed("name_fields")}
-    return any(w in text for w in fit for text in named)
+    fields = choice.records[place].fields
+    named = [fold(str(v)) for _, name, v in fields if plain_name(name) in listed("name_fields")]
+    whole = {compact(str(v)) for _, _, v in fields}
+    return any(w in whole or any(w in text for text in named) for w in fit)
 
 
 def _explained(meant: _Meant, target: Target, call: ToolCall, view: View) -> bool:

@@ -176,8 +176,8 @@ def tokens_of(record: Record) -> frozenset[str]:
         days = any_date(text) if len(text) <= 60 else frozenset()
         found.update(f"day:{day[5:]}" for day in days)
         number = to_decimal(value)
-        if number is not None and abs(number) >= 100:
-            found.add(f"no:{decimal_text(number)}")
+        if number is not None and len(decimal_text(abs(number)).replace(".", "")) > 2:
+            found.add(f"no:{decimal_text(abs(number))}")
         if not days:
             found.update(w for w in _WORD.findall(fold(text)) if not w.isdigit())
         found.add(compact(text))
@@ -201,7 +201,8 @@ def description(text: str) -> frozenset[str]:
     found = {w for w in _WORD.findall(folded) if not w.isdigit() and w not in listed("plain")}
     found |= {f"day:{day}" for day in days.month_days} | {f"day:{day[5:]}" for day in days.dates}
     found |= {f"no:{n}" for n in numbers_of(text[:_TEXT]).numbers if len(n.replace(".", "")) >= 3}
-    found |= {compact(chunk) for chunk in re.split(r"[\s,;!?\"'()]+", text[:_TEXT]) if any(c.isdigit() for c in chunk)}
+    chunks = (chunk.strip(".:") for chunk in re.split(r"[\s,;!?\"'()]+", text[:_TEXT]))
+    found |= {compact(chunk) for chunk in chunks if any(c.isdigit() or c in "._@/" for c in chunk)}
     return frozenset(found)
 
 

@@ -32,6 +32,8 @@ _MASK = re.compile(r"[*•█]{2,}|x{4,}|\.\.\.|…", re.I)
 _CURRENCY = re.compile(r"[A-Z]{3}")
 _PARTS = re.compile(r"[\s/:<>(),;=]+")
 _LOOK_BACK = 200  # events before a call in which its record is looked for
+_TIME = re.compile(r"(?<!\d)(\d{2}):(\d{2})")
+_ZONE = re.compile(r"(?:Z|[+-]\d{2}:?\d{2}|[A-Z]{3,4})\s*$")
 _LAST_DIGITS = 4  # of a card or an account, where the rest is hidden
 _CENT = Decimal("0.01")
 _UNITS = (Decimal(100), Decimal(1000))  # minor units, thousandths: one value in another unit
@@ -81,12 +83,15 @@ def differences(call: ToolCall, view: View) -> Iterator[Differs]:
 def _direct(data: dict[str, Any]) -> Iterator[tuple[str, tuple[str, Any]]]:
     """Scalars of the result itself, and of the one object in it that is the record."""
     inner = [(str(k), v) for k, v in data.items() if isinstance(v, dict)]
+    inner += [(str(k), v[0]) for k, v in data.items() if isinstance(v, list) and len(v) == 1 and isinstance(v[0], dict)]
     if len(inner) == 1:
         for name, value in inner[0][1].items():
             if value is not None and not isinstance(value, dict | list):
                 yield plain_name(str(name)), (f"{inner[0][0]}.{name}", value)
     for name, value in data.items():
-        if value is not None and not isinstance(value, dict | list):
+        if isinstance(value, list) and value and _plain(value):
+            yield plain_name(str(name)), (str(name), value)
+        elif value is not None and not isinstance(value, dict | list):
             yield plain_name(str(name)), (str(name), value)
 
 
@@ -101,7 +106,8 @@ def _equal(sent: Any, said: Any, role: Role) -> bool:
         return _same_number(abs(one), abs(two))
     days = any_date(str(sent)), any_date(str(said))
     if days[0] and days[1]:
-        return bool(days[0] & days[1]) or (role == "date" and _near(days[0], days[1]) and ":" in f"{sent}{said}")
+        same = bool(days[0] & days[1])
+        return _same_time(str(sent), str(said)) if same else _near(days[0], days[1]) and ":" in f"{sent}{said}"
     if role == "date":
         return True  # a time of day, a day in words: not compared
     body, other = compact(str(sent)), compact(str(said))
@@ -125,9 +131,19 @@ def _near(one: frozenset[str], two: frozenset[str]) -> bool:
     return days[-1] - days[0] <= 1
 
 
+def _same_time(sent: str, said: str) -> bool:
+    """False for two times of one day where neither names a zone, and both say more than midnight."""
+    if _ZONE.search(sent) or _ZONE.search(said):
+        return True
+    times = [found.groups() for found in map(_TIME.search, (sent, said)) if found and found.groups() != ("00", "00")]
+    return len(times) < 2 or times[0] == times[1]
+
+
 def _counts(sent: Any, said: Any, name: str, role: Role, call: ToolCall, view: View) -> bool:
     """True when another value under this name means that something else was done."""
     short = plain_name(name)
+    if isinstance(said, list):
+        return role in _NAMING and len(said) == 1
     if role in _NAMING:
         return _is_known(said, call, view) if short == "id" or view.effect(call).repeat == "additive" else True
     if role == "quantity":

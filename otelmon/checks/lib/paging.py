@@ -22,6 +22,7 @@ from otelmon.vocabulary.event import ToolCall
 
 MAX_OPEN = 16  # unfinished listings of one conversation that are followed at once: the latest
 _MAX_TEXT = 200_000
+_MAX_HOLDERS, _MAX_DEPTH = 50, 4
 _TAIL = 2_000  # characters at either end of a text that are read for a note
 _MAX_ITEMS = 5_000
 _KEPT = 64  # pages of which the values are remembered
@@ -84,7 +85,7 @@ def _in_object(call: ToolCall) -> Part | None:
             name = plain_name(str(key))
             if isinstance(value, list):
                 items = value if items is None or len(value) > len(items) else items
-            elif value is not None and not isinstance(value, dict):
+            elif value is not None and (not isinstance(value, dict) or name in names("fields", "cursor")):
                 fields.setdefault(name, value)
     shown = len(items) if items is not None else _whole(fields.get("returned"))
     return _judged(fields, shown, call)
@@ -92,13 +93,20 @@ def _in_object(call: ToolCall) -> Part | None:
 
 def _holders(result: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """The object and those in it that wrap its list or tell of its pages."""
-    yield result
-    for key, value in result.items():
-        if isinstance(value, dict) and plain_name(str(key)) in names("fields", "holders"):
-            yield value
-            for inner, deeper in value.items():
-                if isinstance(deeper, dict) and plain_name(str(inner)) in names("fields", "holders"):
-                    yield deeper
+    stack: list[tuple[dict[str, Any], int]] = [(result, 0)]
+    left = _MAX_HOLDERS
+    while stack and left > 0:
+        here, depth = stack.pop()
+        left -= 1
+        yield here
+        for key, value in here.items():
+            if isinstance(value, dict) and depth < _MAX_DEPTH and (_holds(str(key)) or any(_holds(str(k)) for k in value)):
+                stack.append((value, depth + 1))
+
+
+def _holds(name: str) -> bool:
+    short = plain_name(name)
+    return short in names("fields", "holders") or short in names("fields", "more") or short in names("fields", "cursor")
 
 
 def _judged(fields: dict[str, Any], shown: int | None, call: ToolCall) -> Part | None:
@@ -155,7 +163,7 @@ def _whole(value: Any) -> int | None:
 
 
 def _filled(value: Any) -> bool:
-    return value not in (None, "", False, 0) and not isinstance(value, float)
+    return value not in (None, "", False, 0, {}) and not isinstance(value, float)
 
 
 def _in_text(text: str | None) -> Part | None:
