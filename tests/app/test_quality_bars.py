@@ -81,6 +81,13 @@ def test_rows_of_the_loaded_packs_and_of_data_that_are_there() -> None:
     assert bars_table(MEASURED, ["payments"]).rows == ()
 
 
+def test_a_note_is_shown_where_the_bar_is_not_met() -> None:
+    drift = [run("x", None, data_set="tooldrift/dev")]
+    assert "lost its conditions" in bars_table(Measured(drift, (), DRIFT), []).caption
+    clean = [Table(CHANGES, (), (("dev", "breaking", "4", "4", ""), ("dev", "form only", "5", "0", "")))]
+    assert bars_table(Measured(drift, (), clean), []).caption == ""
+
+
 def test_other_sets_do_not_count() -> None:
     other = [run("x", False, data_set="shop/dev")]
     assert figure(bars()[0], Measured(other)) == (0, 0)

@@ -19,7 +19,8 @@ Counts = tuple[int, int]
 
 
 class Bar(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename={"packs": "with"}):
-    """One bar. `sets` are the folders of data sets, `packs` the rule folders loaded beside the built-in ones."""
+    """One bar. `sets` are the folders of data sets, `packs` the rule folders loaded beside the built-in ones. `note`
+    is shown where the bar is not met and it is known why."""
 
     what: str
     sets: tuple[str, ...]
@@ -27,6 +28,7 @@ class Bar(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename={"pack
     packs: tuple[str, ...] = ()
     at_least: float | None = None
     at_most: float | None = None
+    note: str = ""
 
     def met(self, part: int, whole: int) -> bool:
         """Whether a share reaches the bar."""
@@ -55,7 +57,7 @@ def bars() -> tuple[Bar, ...]:
 
 def bars_table(measured: Measured, packs: Sequence[str]) -> Table:
     """A row for each bar of these packs that the data can answer."""
-    rows = []
+    rows, notes = [], []
     for bar in bars():
         if set(bar.packs) != set(packs):
             continue
@@ -63,8 +65,10 @@ def bars_table(measured: Measured, packs: Sequence[str]) -> Table:
         if whole:
             wanted = f"≥ {bar.at_least:g}" if bar.at_least is not None else f"≤ {bar.at_most:g}"
             met = "yes" if bar.met(part, whole) else "**no**"
+            if bar.note and not bar.met(part, whole):
+                notes.append(f"{bar.what[:1].upper()}{bar.what[1:]}: {bar.note}")
             rows.append((bar.what, ", ".join(bar.sets), wanted, rate(part, whole), f"{part} of {whole}", met))
-    return Table("Bars", ("what", "data sets", "bar", "measured", "counts", "met"), tuple(rows))
+    return Table("Bars", ("what", "data sets", "bar", "measured", "counts", "met"), tuple(rows), "\n\n".join(notes))
 
 
 def figure(bar: Bar, measured: Measured) -> Counts:
