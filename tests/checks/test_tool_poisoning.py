@@ -10,7 +10,14 @@ from otelmon.checks.view import View
 from otelmon.rules.evaluate import evaluate
 from otelmon.rules.loader import builtin_rules_dir, load_rule
 from otelmon.vocabulary.finding import Finding, level
-from tests.checks.attack_texts import ATTACKS, HONEST_DESCRIPTIONS, HONEST_RESULTS, POISONED
+from tests.checks.attack_texts import (
+    ATTACKS,
+    HONEST_DESCRIPTIONS,
+    HONEST_RESULTS,
+    MORE_ATTACKS,
+    MORE_POISONED,
+    POISONED,
+)
 from tests.checks.build import view
 
 RULES = [load_rule(builtin_rules_dir() / f"{name}.yaml") for name in ("tool_poisoning", "data_exfiltration")]
@@ -41,6 +48,13 @@ def test_followed_orders_are_high_at_the_text_and_at_the_call(text: str) -> None
     assert high(reads(text.format(place=PLACE), sends())) == {"tool_poisoning", "data_exfiltration"}
 
 
+@pytest.mark.parametrize("asked", ["What does the page say?", "Read the page and mail the hours to ana@example.org."])
+@pytest.mark.parametrize("text", MORE_ATTACKS)
+def test_other_words_are_understood_as_well(text: str, asked: str) -> None:
+    """Whether the user only asked, or had something else sent somewhere else."""
+    assert high(reads(text.format(place=PLACE), sends(), asked=asked)) == {"tool_poisoning", "data_exfiltration"}
+
+
 @pytest.mark.parametrize("text", ATTACKS.values(), ids=ATTACKS.keys())
 def test_resisted_orders_never_page(text: str) -> None:
     assert high(reads(text.format(place=PLACE))) == set()
@@ -65,13 +79,20 @@ def test_structured_results_are_read_string_by_string(text: str) -> None:
 def defined(description: str, *after: dict[str, Any], server: str = "facts", **schema: Any) -> View:
     tool = {"name": "quote", "description": description, "inputSchema": {"type": "object", **schema}, "server": server}
     mail = {"name": "send_email", "description": "Sends a mail.", "inputSchema": {"type": "object"}, "server": "mail"}
-    return view({"define": mail}, {"define": tool}, {"user": "Tell Ana a quote."}, *after)
+    file = {"name": "read_file", "description": "Reads a file.", "inputSchema": {"type": "object"}, "server": "files"}
+    return view({"define": mail}, {"define": file}, {"define": tool}, {"user": "Tell Ana a quote."}, *after)
 
 
 @pytest.mark.parametrize("description", POISONED.values(), ids=POISONED.keys())
 def test_poisoned_descriptions_are_told_at_the_tool(description: str) -> None:
     [finding] = found(defined(description))
     assert (finding.rule_id, finding.tool_name, finding.severity) == ("tool_poisoning", "quote", "medium")
+
+
+@pytest.mark.parametrize("description", MORE_POISONED)
+def test_tools_that_reach_for_those_of_another_server(description: str) -> None:
+    [finding] = found(defined(description))
+    assert (finding.rule_id, finding.tool_name) == ("tool_poisoning", "quote")
 
 
 @pytest.mark.parametrize("description", POISONED.values(), ids=POISONED.keys())

@@ -23,10 +23,12 @@ _SCHEMA_LEAVES = 400
 _SAYING = frozenset(("description", "title", "default", "$comment", "example"))
 # What the signs weigh in a description: it may speak to the model, and of its task.
 _IN_DEFINITIONS = {
-    "override": 4, "secrecy": 3, "template": 3, "hidden": 3, "secret_paths": 2, "feeding": 2, "authority": 1,
+    "override": 4, "secrecy": 3, "template": 3, "hidden": 3, "secret_paths": 2, "feeding": 2, "capture": 3, "authority": 1,
     "address": 1, "role": 1, "before": 1, "standing": 1, "stealth": 1, "secrets": 1, "voice": 1, "markup": 1, "urgency": 1,
 }  # fmt: skip
-_CORE = frozenset(("override", "secrecy", "template", "hidden", "secret_paths", "other_tools", "destination"))
+_CORE = frozenset(
+    ("override", "secrecy", "template", "hidden", "secret_paths", "other_tools", "destination", "capture")
+)
 _PLACE = re.compile(r"[\w.+-]{1,64}@[\w-]{1,63}\.[\w.-]{2,60}|https?://[\w.-]{4,80}|\b[a-z]{2}\d{2}[a-z0-9]{11,30}\b")
 
 
@@ -94,10 +96,12 @@ def directions_of_definition(definition: ToolDefinition, view: View) -> tuple[Di
     if passage is None:
         return ()
     kinds = {kind: _IN_DEFINITIONS[kind] for kind in passage.kinds if kind in _IN_DEFINITIONS}
-    if _steers_others(passage, definition, view):
-        kinds["other_tools"] = 4 if "displacing" in passage.kinds else 2
-    if any(_PLACE.search(order) for order in passage.orders):
+    steered = _steers_others(passage, definition, view)
+    placed = any(_PLACE.search(order) for order in passage.orders)
+    if placed:
         kinds["destination"] = 2
+    if steered == 2 or (steered and placed):
+        kinds["other_tools"] = steered * (2 if "displacing" in passage.kinds else 1)
     if not _CORE.intersection(kinds) or sum(kinds.values()) < DEFINITION_WEIGHT:
         return ()
     passage = msgspec.structs.replace(passage, kinds=tuple(kinds), weight=sum(kinds.values()), plain=False)
@@ -127,14 +131,17 @@ def _words_of_schema(schema: dict[str, Any]) -> Iterator[str]:
             stack.extend(here)
 
 
-def _steers_others(passage: Passage, definition: ToolDefinition, view: View) -> bool:
-    """True when an order names a tool of another server: what that does is not this tool's to say."""
+def _steers_others(passage: Passage, definition: ToolDefinition, view: View) -> int:
+    """2 when an order names a tool of another server: what that does is not this tool's to say. 1 when it names
+    another tool, and nobody knows whose it is."""
+    found = 0
     for name, same in view.tools_in_force(definition.run_id).tools.items():
-        if name == definition.name or len(name) < 5 or any(tool.server == definition.server for tool in same):
+        if name == definition.name or len(name) < 5 or not any(name.lower() in order for order in passage.orders):
             continue
-        if any(name.lower() in order for order in passage.orders):
-            return True
-    return False
+        if all(tool.server != definition.server for tool in same):
+            return 2
+        found = 1 if definition.server is None else found
+    return found
 
 
 def _instructs(call: ToolCall) -> bool:

@@ -133,7 +133,7 @@ def _passage(text: str, offset: int, whole: bool = False) -> Passage | None:
     ordering = {n for n, (a, b) in enumerate(sentences) if is_order(text[a:b])}
     if not ordering:  # said in some other manner: a sentence with a sign and the verb of a deed
         signed = [n for n, (a, b) in enumerate(sentences) if a <= last and b >= first]
-        ordering = {n for n in signed if deeds().verb.search(text[slice(*sentences[n])].encode("ascii"))}
+        ordering = {n for n in signed if whole or deeds().verb.search(text[slice(*sentences[n])].encode("ascii"))}
     if not ordering:
         return None
     told = [
