@@ -10,6 +10,9 @@ from collections.abc import Callable
 import pytest
 
 from otelmon.app.worker import Worker
+from otelmon.detect.engine import Laws
+from otelmon.detect.heard import Heard
+from otelmon.rules.model import RuleSet
 from otelmon.vocabulary.errors import Problem, UnreachableError
 
 PATIENCE_S = 20.0
@@ -177,3 +180,60 @@ def test_stopping_finishes_the_step_in_hand() -> None:
     go_on.set()
     stopping.join(PATIENCE_S)
     assert seen[-2:] == ["finished", "closed"]
+
+
+class Judging(Counting):
+    """A stage that judges: it notes under which laws each step ran."""
+
+    def __init__(self, trouble: Callable[[int], None], seen: list[str], ran: list[Laws | None]) -> None:
+        super().__init__(trouble, seen)
+        self._ran, self._heard = ran, Heard()
+        self._laws: Laws | None = None
+
+    def change_laws(self, laws: Laws) -> None:
+        self._laws = laws
+
+    def heard(self) -> Heard:
+        return self._heard
+
+    def step(self, timeout_s: float) -> None:
+        laws = self._laws
+        self._heard.raised[f"rule {self._seen.count('made')}"] = "ValueError: no"
+        super().step(timeout_s)
+        assert self._laws is laws, "the laws changed inside a step"
+        self._ran.append(laws)
+
+
+def test_laws_change_between_two_steps_and_the_last_ones_count(waits: list[float]) -> None:
+    seen: list[str] = []
+    ran: list[Laws | None] = []
+    sets = [Laws(RuleSet({}, str(n))) for n in range(200)]
+    worker = Worker("judging", lambda: Judging(lambda _: None, seen, ran))
+    worker.start()
+    for laws in sets:
+        worker.change_laws(laws)
+    until(lambda: bool(ran) and ran[-1] is sets[-1])
+    worker.stop()
+    assert worker.error is None
+    order = [int(laws.rules.version) for laws in ran if laws is not None]
+    assert order == sorted(order)
+
+
+def test_what_a_stage_heard_outlives_it_and_one_that_does_not_judge_hears_nothing(waits: list[float]) -> None:
+    seen: list[str] = []
+
+    def trouble(step: int) -> None:
+        if step == 2:
+            raise ValueError("bad luck")
+
+    worker = Worker("judging", lambda: Judging(trouble, seen, []))
+    worker.start()
+    until(lambda: set(worker.heard().raised) == {"rule 1", "rule 2"})
+    worker.stop()
+    assert set(worker.heard().raised) == {"rule 1", "rule 2"}
+    other = Worker("counting", lambda: Counting(lambda _: None, []))
+    other.start()
+    other.change_laws(Laws(RuleSet({}, "x")))
+    assert other.heard().raised == {}
+    until(lambda: well(other))
+    other.stop()
