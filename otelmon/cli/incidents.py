@@ -86,7 +86,7 @@ def describe_finding(detail: FindingDetail) -> Iterator[str]:
     finding = detail.finding
     retracted = " (retracted)" if finding.status == "retracted" else ""
     yield f"{finding.rule_id} ({finding.severity}){retracted}: {plain(finding.summary)}"
-    yield f"  run {finding.run_id}, finding {finding.finding_id}"
+    yield f"  run {finding.run_id}, finding {finding.finding_id}, rule version {finding.rule_version}"
     for found in detail.calls:
         yield from (f"  {line}" for line in describe_call(found))
 

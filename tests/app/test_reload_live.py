@@ -110,6 +110,8 @@ def test_after_a_reload_news_are_judged_by_the_new_rules_and_what_was_found_keep
         assert {r: f["rule_version"] for r, f in watching.of(talk).items()} == now
     assert {r: f["rule_version"] for r, f in watching.of(2).items()} == before
     assert {f["severity"] for f in watching.of(2).values()} == {"high"}
+    run = next(f["run_id"] for f in watching.of(4).values())
+    assert f'<span class="small">version {now["any_charge"]}</span>' in watching.get(f"/runs/{run}").text
     page = watching.get("/rules/any_charge").text
     assert f"version {now['any_charge']}, folder" in page
     assert f'otelmon_build_info{{rules="{watching.monitor.laws.rules.version}"' in watching.get("/metrics").text
