@@ -26,6 +26,7 @@ MAX_TEXT = 24_000  # characters of a message, and of a text that may say what ti
 _MAX_IN_SENTENCE = 8  # instants of one sentence that are compared
 _MAX_CLOCK = 300  # characters of an answer that tells the time
 _NEAR, _RIGHT_AFTER = 40, 12  # characters before and after "within 24 hours" where a no denies it
+_LEFT = 80  # characters before "within 24 hours" where it is said that it is so
 _NEAR_NOW = 60  # characters between "current time" and the time
 _LENGTHS = {
     "minutes": timedelta(minutes=1),
@@ -56,12 +57,7 @@ class Known(msgspec.Struct, frozen=True):
 
 
 class _Words(msgspec.Struct, frozen=True):
-    within: re.Pattern[str]
-    beyond: re.Pattern[str]
-    denied: re.Pattern[str]
-    retracted: re.Pattern[str]
-    supposed: re.Pattern[str]
-    now: re.Pattern[str]
+    patterns: dict[str, re.Pattern[str]]
     clocks: frozenset[str]
     units: dict[str, str]
 
@@ -70,20 +66,29 @@ class _Words(msgspec.Struct, frozen=True):
 def _words() -> _Words:
     data: dict[str, Any] = tomllib.loads((files("otelmon.checks") / "data" / "timespans.toml").read_text("utf-8"))
     units = {word: unit for unit, words in data["units"].items() for word in words.split()}
-    number = rf"(?P<n>\d{{1,3}})[\s\-]+(?P<unit>{'|'.join(sorted(units, key=len, reverse=True))})\b"
+    number = rf"(?P<n@>\d{{1,3}})[\s\-]+(?P<unit@>{'|'.join(sorted(units, key=len, reverse=True))})\b"
 
-    def compiled(patterns: Sequence[str]) -> re.Pattern[str]:
-        # Every alternative has its own groups; they are told apart by number.
-        parts = [
-            p.replace("{N}", number.replace("?P<n>", f"?P<n{i}>").replace("?P<unit>", f"?P<unit{i}>"))
-            for i, p in enumerate(patterns)
-        ]
-        return re.compile("|".join(parts))
+    def compiled(patterns: str | Sequence[str]) -> re.Pattern[str]:
+        # Every alternative has groups of its own; they are told apart by number.
+        listed = [patterns] if isinstance(patterns, str) else patterns
+        return re.compile("|".join(p.replace("{N}", number.replace("@", str(i))) for i, p in enumerate(listed)))
 
-    return _Words(
-        compiled(data["within"]), compiled(data["beyond"]), re.compile(data["denied"]), re.compile(data["retracted"]), re.compile(data["supposed"]),
-        re.compile(data["now"]), frozenset(data["clocks"].split()), units,
-    )  # fmt: skip
+    named = {name: compiled(data[name]) for name in _PATTERNS}
+    return _Words(named, frozenset(data["clocks"].split()), units)
+
+
+_PATTERNS = (
+    "within",
+    "beyond",
+    "since_less",
+    "since_more",
+    "asserted",
+    "denied",
+    "retracted",
+    "supposed",
+    "now",
+    "dated",
+)
 
 
 def spans_claimed(text: str) -> list[Span]:
@@ -100,23 +105,32 @@ def spans_claimed(text: str) -> list[Span]:
 
 
 def _span_of(sentence: str, before: tuple[str, ...]) -> Span | None:
-    words = _words()
+    say = _words().patterns
     plain = sentence.replace("*", "").replace("_", "")
-    if words.supposed.search(plain):
+    if say["supposed"].search(plain):
         return None
-    beyond = words.beyond.search(plain)
+    beyond = say["since_more"].search(plain) or _fact(say["beyond"].search(plain), plain)
     if beyond:
         return Span("beyond", _length(beyond), plain, before)
-    within = words.within.search(plain)
+    within = say["since_less"].search(plain) or _fact(say["within"].search(plain), plain)
     if within is None or _taken_back(plain, within):
         return None
     return Span("within", _length(within), plain, before)
 
 
+def _fact(match: re.Match[str] | None, sentence: str) -> re.Match[str] | None:
+    """The match when what stands before it says that it is so; None for plans and rules."""
+    if match is None:
+        return None
+    left = sentence[max(match.start() - _LEFT, 0) : match.start()]
+    return match if _words().patterns["asserted"].search(left) else None
+
+
 def _taken_back(sentence: str, within: re.Match[str]) -> bool:
     """True when the sentence says that it is not within: right beside the words, or in strong words anywhere."""
+    say = _words().patterns
     near = sentence[max(within.start() - _NEAR, 0) : within.end() + _RIGHT_AFTER]
-    return bool(_words().retracted.search(sentence) or _words().denied.search(near))
+    return bool(say["retracted"].search(sentence) or say["denied"].search(near))
 
 
 def _length(match: re.Match[str]) -> timedelta:
@@ -129,19 +143,29 @@ def _length(match: re.Match[str]) -> timedelta:
 def contradicted(span: Span, now: Instant | None, known: Known) -> tuple[Instant, Instant] | None:
     """The two nearest times that the claim can speak of when none of them fit it, else None. Known exact times
     make a bare date exact; where the message states no time, those of the record it names are meant."""
-    year = now.first.year if now else None
-    told = instants_in(span.sentence, year)
-    for sentence in reversed(span.before):
-        told = told or instants_in(sentence, year)
     exact = [item for item in known.times if item.exact]
-    stated = [item for item in told[:_MAX_IN_SENTENCE] if now is None or not _same_day_part(item, now)]
+    stated = _stated(span, now)
     if stated:
         pairs = list(combinations([*stated, *([now] if now else [])], 2))
     else:
-        pairs = [(item, now) for item in known.times] if now and exact and known.of_named else []
+        over = now and any(item.last < now.first for item in exact)
+        pairs = [(item, now) for item in known.times] if now and over and known.of_named else []
     if not pairs or any(_fits(pair, span, exact) for pair in pairs):
         return None
     return min(pairs, key=lambda pair: apart(*pair))
+
+
+def _stated(span: Span, now: Instant | None) -> list[Instant]:
+    """The times that the sentence states, else the last one before it that says when something was made. Times
+    that are only now said again are none; where all lie ahead the claim speaks of another time."""
+    year = now.first.year if now else None
+    told = instants_in(span.sentence, year)
+    for sentence in reversed(span.before):
+        if not told and _words().patterns["dated"].search(sentence):
+            told = instants_in(sentence, year)
+    stated = [item for item in told[:_MAX_IN_SENTENCE] if now is None or not _same_day_part(item, now)]
+    ahead = now is not None and all(item.first > now.last for item in stated)
+    return [] if ahead else stated
 
 
 def _fits(pair: tuple[Instant, Instant], span: Span, exact: Sequence[Instant]) -> bool:
@@ -195,7 +219,7 @@ def _now_in(text: str) -> Instant | None:
 @lru_cache(maxsize=256)
 def _stated_now(text: str) -> Instant | None:
     folded = fold(text)
-    for match in _words().now.finditer(folded):
+    for match in _words().patterns["now"].finditer(folded):
         near = instants_in(folded[match.end() : match.end() + _NEAR_NOW])
         if near:
             return near[0]

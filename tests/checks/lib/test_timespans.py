@@ -41,6 +41,12 @@ def test_what_is_claimed(text: str, kind: str, hours: int) -> None:
         "Made within the last 24 hours: no, on May 1.",
         "Wenn sie innerhalb der letzten 14 Tage bestellt wurde, geht es.",
         "Se puede si se hizo en las últimas 24 horas.",
+        "Your trip on May 1 is over. You get a mail within 24 hours.",
+        "Refunds are paid within 7 days.",
+        "The refund for May 1 is processed within 24 hours.",
+        "Please answer within 24 hours.",
+        "Die Erstattung wird innerhalb von 14 Tagen überwiesen.",
+        "El reembolso llega en 5 días.",
     ],
 )
 def test_rules_questions_and_plans_claim_nothing(text: str) -> None:
@@ -56,7 +62,13 @@ def test_rules_questions_and_plans_claim_nothing(text: str) -> None:
         ("Made on May 12, within the last 24 hours.", True),
         ("Made on May 12 for May 16, within the last 24 hours.", False),  # the other day may be meant
         ("Made on May 15, 2024, at 16:00, less than 24 hours ago.", False),
-        ("I see May 1. It was made within the last 24 hours.", True),
+        ("I see it was ordered May 1. It was made within the last 24 hours.", True),
+        ("I see May 1. It was made within the last 24 hours.", False),  # May 1 may be anything
+        (
+            "Your trip on June 20 was booked within the last 24 hours.",
+            False,
+        ),  # that is when it is, not when it was booked
+        ("Your trip is on June 20. It was booked within the last 24 hours.", False),
         ("Made within the last 24 hours.", False),  # nothing says when
         ("Made on 2024-05-14 16:00, more than 24 hours ago.", True),
         ("Made on 2024-05-14, more than 24 hours ago.", False),
