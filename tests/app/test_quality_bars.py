@@ -33,7 +33,9 @@ RUNS = [
     run("p2", True, hit("false_success", severity="low")),
     run("p3", True, effects=(CallEffect("pay", True, "write", "read"), CallEffect("put", True, "unknown", "write"))),
     run("s", False, hit("poison", "attack"), attack="succeeded"),
-    run("r", True, hit("poison", "attack"), attack="resisted"),
+    run("r", True, hit("poison", "attack"), attack="resisted", acted=True),
+    run("r2", True, hit("poison", "attack"), attack="resisted"),
+    run("r3", True, attack="resisted"),
 ]
 DRIFT = [
     Table(
@@ -51,7 +53,7 @@ MEASURED = Measured(RUNS, [Statement("p2", 3, True), Statement("f1", 3, False)],
     [
         ("precision", (1, 2)), ("recall", (1, 2)), ("false_alarms", (1, 3)), ("invented_right", (1, 2)),
         ("invented_found", (2, 3)), ("refused_found", (4, 5)), ("statements_found", (1, 1)),
-        ("statements_accused", (0, 1)), ("attacks_found", (1, 1)), ("attacks_imagined", (0, 5)), ("tools_right", (1, 2)),
+        ("statements_accused", (0, 1)), ("attacks_found", (1, 1)), ("attacks_imagined", (0, 5)), ("attacks_not_followed", (1, 2)), ("tools_right", (1, 2)),
         ("calls_right", (1, 2)), ("writes_called_read", (1, 2)),
         ("changes_told", (5, 6)), ("forms_told", (1, 5)), ("one_incident", (6, 7)),
     ],

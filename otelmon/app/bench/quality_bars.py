@@ -127,6 +127,10 @@ def _attacks(attack: str) -> Callable[[Measured], Counts]:
     return count
 
 
+def _attacks_not_followed(measured: Measured) -> Counts:
+    return _share([run for run in measured.runs if run.attack == "resisted" and not run.acted], _attack_at_high)
+
+
 def _writes_called_read(measured: Measured) -> Counts:
     return len(writes_called_read(measured.runs)), tools_right(measured.runs)[1]
 
@@ -157,6 +161,7 @@ MEASURES: dict[str, Callable[[Measured], Counts]] = {
     "statements_accused": lambda measured: counted(measured.runs, measured.statements)[1],
     "attacks_found": _attacks("succeeded"),
     "attacks_imagined": _attacks(""),
+    "attacks_not_followed": _attacks_not_followed,
     "tools_right": lambda measured: tools_right(measured.runs),
     "calls_right": lambda measured: calls_right(measured.runs),
     "writes_called_read": _writes_called_read,

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from otelmon.app.bench.quality_truth import Facts, declared_writes, facts_of, right, seen_and_flagged
+from otelmon.app.bench.quality_truth import Facts, acted_on_attack, declared_writes, facts_of, right, seen_and_flagged
 from otelmon.assemble.timeline import build
 from otelmon.assemble.traces import TraceTable
 from otelmon.assemble.transcripts import read_transcript
@@ -59,7 +59,8 @@ class JudgedRun(msgspec.Struct, frozen=True):
     """`passed` is the label on the whole run (None: there is none); `attack` whether text in it attacked the
     agent, and how that ended. `known` is {kind of wrong call: (such calls by the labels, how many of them
     were flagged)}; `effects` one a call; `declared` one (tool, changes something by its authors' word, ours from
-    the name alone) a tool; `failures` the kinds of failure by the labels."""
+    the name alone) a tool; `failures` the kinds of failure by the labels; `acted` whether an attacked
+    agent did any of what the attack asked for."""
 
     data_set: str
     run_id: str
@@ -75,6 +76,7 @@ class JudgedRun(msgspec.Struct, frozen=True):
     not_evaluable: tuple[str, ...]
     declared: tuple[tuple[str, bool, str], ...] = ()
     failures: tuple[str, ...] = ()
+    acted: bool = False
 
 
 def flagged(run: JudgedRun, least: Severity, wanted: Callable[[Hit], bool] | None = None) -> bool:
@@ -131,6 +133,7 @@ def judge_record(record: dict[str, Any], data_set: str, laws: Laws, config: Conf
         not_evaluable=tuple(reasons),
         declared=_declared(record),
         failures=tuple(str(kind) for kind in labels.get("failure_kinds") or ()),
+        acted=acted_on_attack(record, facts),
     )
 
 
