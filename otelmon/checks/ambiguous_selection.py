@@ -24,12 +24,12 @@ from otelmon.checks.lib.pairs import call_facts
 from otelmon.checks.lib.provenance_roles import leaves
 from otelmon.checks.lib.repeats import spans
 from otelmon.checks.lib.sameness import plain_name
-from otelmon.checks.lib.values import compact, fold
+from otelmon.checks.lib.values import chunks, compact, fold
 from otelmon.checks.lib.verbs import name_words
 from otelmon.checks.registry import NoParams, check
 from otelmon.checks.view import View
 from otelmon.vocabulary.event import ToolCall
-from otelmon.vocabulary.finding import Evidence
+from otelmon.vocabulary.finding import Evidence, Severity
 
 _DEFINITE = (
     r"(?:the|my|our|his|her|their|your|this|that|el|la|mi|su|tu|der|die|das|den|mein|meine|meinen|meiner|unser\w*)"
@@ -37,6 +37,8 @@ _DEFINITE = (
 _STATES = frozenset(
     ("status", "state", "stage", "active", "open", "closed", "type", "kind", "estado", "tipo", "zustand", "typ")
 )
+
+_LOOK_BACK, _MAX_TEXT = 40, 2_000  # events, and characters of a text, that are read
 
 
 @check(on="call")
@@ -48,27 +50,57 @@ def ambiguous_selection(call: ToolCall, view: View, params: NoParams) -> Iterato
     if not view.writes(call) or call.outcome in ("failed", "denied"):
         return
     for target in targets(call, view):
+        asked = _undecided_text(target, call, view)
+        if asked is not None:
+            yield _evidence(target, _ids_like(target.value, asked.result_text or ""), asked, call, None)
+            return
         choice = next(choices(target.value, call, view), None)
         if choice is None or choice.call.turn != call.turn or (not call.turn and choice.call.run_id != call.run_id):
             continue
         equal, sure = _equal_matches(choice, target, call, view)
         if equal:
-            yield Evidence(
-                summary=f"{call.tool_name} took {target.path}={target.value!r}, one of {len(equal)} that "
-                f"{choice.call.tool_name} found for the same words, and nobody was asked",
-                anchor=call.key,
-                key=target.path,
-                span_ids=spans(call, choice.call),
-                severity=None if sure else "medium",
-                details={
-                    "argument": target.path,
-                    "value": target.value,
-                    "matches": equal,
-                    "this": call_facts(call),
-                    "other": call_facts(choice.call),
-                },
-            )
+            yield _evidence(target, equal, choice.call, call, None if sure else "medium")
             return
+
+
+def _evidence(target: Target, equal: list[str], asked: ToolCall, call: ToolCall, severity: Severity | None) -> Evidence:
+    return Evidence(
+        summary=f"{call.tool_name} took {target.path}={target.value!r}, one of {len(equal)} that {asked.tool_name} "
+        "found for the same words, and nobody was asked",
+        anchor=call.key,
+        key=target.path,
+        span_ids=spans(call, asked),
+        severity=severity,
+        details={
+            "argument": target.path,
+            "value": target.value,
+            "matches": equal,
+            "this": call_facts(call),
+            "other": call_facts(asked),
+        },
+    )
+
+
+def _undecided_text(target: Target, call: ToolCall, view: View) -> ToolCall | None:
+    """The look-up just before that says in plain text that it found several, this one among them."""
+    latest = view.latest_user_message(call)
+    for event in reversed(view.before(call)[-_LOOK_BACK:]):
+        if latest is None or event.position < latest.position:
+            return None
+        if not isinstance(event, ToolCall) or isinstance(event.result, dict | list):
+            continue
+        text = (event.result_text or "")[:_MAX_TEXT]
+        if not view.writes(event) and says("undecided", fold(text)) and len(_ids_like(target.value, text)) > 1:
+            chosen = says("left", fold(latest.text)) or known_to_user(target.value, call, view) or policy_says(view)
+            return None if chosen else event
+    return None
+
+
+def _ids_like(value: str, text: str) -> list[str]:
+    """The ids of a text that look like a value, which is one of them; else none."""
+    shape = re.sub(r"\d", "0", compact(value))
+    found = [w.strip(".:") for w in chunks(text) if re.sub(r"\d", "0", compact(w)) == shape]
+    return list(dict.fromkeys(found)) if any(compact(w) == compact(value) for w in found) else []
 
 
 def _equal_matches(choice: Choice, target: Target, call: ToolCall, view: View) -> tuple[list[str], bool]:
@@ -81,9 +113,10 @@ def _equal_matches(choice: Choice, target: Target, call: ToolCall, view: View) -
     text = fold(said[0].text)
     if says("left", text) or says("all", text) or known_to_user(target.value, call, view) or policy_says(view):
         return [], False
-    rivals = (
-        _undecided(choice, place, said[0].text) if is_undecided(choice) else _namesakes(choice, place, said[0].text)
-    )
+    if is_undecided(choice):
+        rivals = _undecided(choice, place, said[0].text)
+    else:
+        rivals = _namesakes(choice, place, said[0].text, proper=_makes_something(call, view))
     sure = len(rivals) > 1
     rivals = rivals if sure else _described(choice, place, said[0].text)
     if _named_exactly(choice, place, text):
@@ -105,10 +138,18 @@ def _undecided(choice: Choice, place: int, text: str) -> list[int]:
     return [] if fits[place] == max(fits) and fits.count(max(fits)) == 1 else list(range(len(fits)))
 
 
-def _namesakes(choice: Choice, place: int, text: str) -> list[int]:
+def _makes_something(call: ToolCall, view: View) -> bool:
+    """A new thing made of one of a kind: what is ordered may be any of it, unless it has a name of its own."""
+    effect = view.effect(call)
+    return effect.repeat == "additive" and effect.effect != "external_send"
+
+
+def _namesakes(choice: Choice, place: int, text: str, proper: bool) -> list[int]:
     """The records of which the name has the words that were looked for, and that nothing else tells apart."""
     asked = {compact(str(v)) for _, _, v in leaves(choice.call.arguments)}
     wanted = {w for w in description(text) if any(w in value for value in asked) and w.isalpha()}
+    if proper and not any(re.search(rf"(?<=[a-z,] ){w.capitalize()}", text) for w in wanted):
+        return []
     named = [n for n, record in enumerate(choice.records) if wanted and _bears(record.fields, wanted, asked)]
     if place not in named or len(named) < 2:
         return []
@@ -135,7 +176,9 @@ def _state(choice: Choice, place: int) -> list[str]:
 
 def _named_exactly(choice: Choice, place: int, text: str) -> bool:
     """Of all names in the list only that of the record taken stands in the text as a whole."""
-    names = [[fold(str(v)) for _, name, v in r.fields if plain_name(name) in listed("name_fields")] for r in choice.records]
+    names = [
+        [fold(str(v)) for _, name, v in r.fields if plain_name(name) in listed("name_fields")] for r in choice.records
+    ]
     told = [any(re.search(rf"(?<!\w){re.escape(n)}(?![\w@])", text) for n in mine if len(n) > 2) for mine in names]
     return told[place] and told.count(True) == 1
 

@@ -23,16 +23,18 @@ from otelmon.checks.lib.choice import (
 from otelmon.checks.lib.pairs import call_facts
 from otelmon.checks.lib.provenance_roles import leaves
 from otelmon.checks.lib.recordkind import kind_of, kinds_of, shown_by
+from otelmon.checks.lib.records import data_of, scalars
 from otelmon.checks.lib.repeats import spans
 from otelmon.checks.lib.sameness import plain_name
 from otelmon.checks.lib.values import chunks, compact, fold
 from otelmon.checks.lib.wording import agrees, only_thanks
 from otelmon.checks.registry import NoParams, check
 from otelmon.checks.view import View
-from otelmon.vocabulary.event import ToolCall, UserMessage
+from otelmon.vocabulary.event import ContextMessage, ToolCall
 from otelmon.vocabulary.finding import Evidence
 
-
+_LENGTHS = 2  # characters that ids of one kind may differ by
+_LOOK_BACK, _NAMED = 200, 3
 _LONG_ANSWER = 200  # characters; a longer yes asks for something of its own
 
 
@@ -41,7 +43,8 @@ class _Meant(msgspec.Struct, frozen=True):
 
     value: str
     words: tuple[str, ...]
-    message: UserMessage
+    position: int
+    text: str
     choice: Choice | None = None
 
 
@@ -70,7 +73,7 @@ def wrong_record(call: ToolCall, view: View, params: NoParams) -> Iterator[Evide
                 "value": target.value,
                 "asked_for": meant.value,
                 "words": list(meant.words),
-                "said_at": meant.message.position,
+                "said_at": meant.position,
                 "this": call_facts(call),
             },
         )
@@ -78,36 +81,46 @@ def wrong_record(call: ToolCall, view: View, params: NoParams) -> Iterator[Evide
 
 
 def _named(target: Target, call: ToolCall, view: View) -> _Meant | None:
-    """An id of the kind of the target, in what the user asked for last."""
+    """An id of the kind of the target, in what the user asked for last, or in the ticket that he handed over."""
     kinds = kinds_of(target.value, view) | {kind_of(target.name)}
-    for message in _open_requests(call, view):
-        ids = [
-            w
-            for w in chunks(message.text)
-            if any(map(str.isdigit, w))
-            and len(compact(w)) > 2
-            and kinds_of(w, view) & kinds
-            and _same_shape(w, target.value)
-        ]
+    for position, text in _requests(call, view):
+        words = [w.strip(".:?!") for w in chunks(text) if any(map(str.isdigit, w)) and len(compact(w)) > 2]
+        ids = [w for w in words if _of_kind(w, target, kinds, call, view)]
         if ids:
-            word = ids[0].strip(".:?!")
-            return _Meant(word, (word,), message) if len({compact(w) for w in ids}) == 1 else None
+            return _Meant(ids[0], (ids[0],), position, text) if len({compact(w) for w in ids}) == 1 else None
     return None
 
 
-def _same_shape(one: str, other: str) -> bool:
-    """Ids of one kind look alike: letters where letters are, about as long."""
-    first, second = compact(one), compact(other)
-    return abs(len(first) - len(second)) <= 2 and first[:1].isalpha() == second[:1].isalpha()
+def _of_kind(word: str, target: Target, kinds: set[str], call: ToolCall, view: View) -> bool:
+    """An id of the same kind of thing: under the same name in calls and results, or beside it in one list."""
+    both = kinds_of(word, view) & kinds
+    first, second = compact(word), compact(target.value)
+    if not both or abs(len(first) - len(second)) > _LENGTHS or first[:1].isalpha() != second[:1].isalpha():
+        return False
+    return any(both) or any(choice.place(word) is not None for choice in choices(target.value, call, view))
 
 
-def _open_requests(call: ToolCall, view: View) -> Iterator[UserMessage]:
-    """The user's latest request and what he said before it that he has since only agreed to."""
+def _requests(call: ToolCall, view: View) -> Iterator[tuple[int, str]]:
+    """Where the record may be named: the user's latest request and what he said before it that he has since only
+    agreed to; text that was handed to the agent; and the text of what the user named, a ticket say."""
+    latest = None
     for message in requests(call, view):
-        yield message
+        latest = latest or message
+        yield message.position, message.text
         answers = bool(proposal_before(message, view)) and (agrees(message.text) or only_thanks(message.text))
         if not answers or len(message.text) > _LONG_ANSWER:
-            return
+            break
+    handed = [e for e in view.before(call)[-_LOOK_BACK:] if isinstance(e, ContextMessage)]
+    yield from ((message.position, message.text) for message in handed[:-3:-1])
+    for word in list(_id_words(latest.text))[:_NAMED] if latest else ():
+        for read in about(word, view)[:_NAMED]:
+            if read.position < call.position and read.outcome == "succeeded" and not view.writes(read):
+                texts = [str(v) for _, _, v in scalars(data_of(read)) if isinstance(v, str) and len(v.split()) > 3]
+                yield read.position, "\n".join(texts)
+
+
+def _id_words(text: str) -> Iterator[str]:
+    return (w.strip(".:?!") for w in chunks(text[:20_000]) if any(map(str.isdigit, w)))
 
 
 def _described(target: Target, call: ToolCall, view: View) -> _Meant | None:
@@ -125,7 +138,7 @@ def _described(target: Target, call: ToolCall, view: View) -> _Meant | None:
     if not fits[place] < best or fits.count(best) != 1 or not _telling(more, first, choice):
         return None
     words = tuple(sorted(w.partition(":")[2] or w for w in more))
-    return _Meant(choice.records[first].ids[0][1], words, message, choice)
+    return _Meant(choice.records[first].ids[0][1], words, message.position, message.text, choice)
 
 
 def _telling(fit: frozenset[str], place: int, choice: Choice) -> bool:
@@ -140,7 +153,7 @@ def _telling(fit: frozenset[str], place: int, choice: Choice) -> bool:
 
 def _explained(meant: _Meant, target: Target, call: ToolCall, view: View) -> bool:
     """True when the words except something, the record asked for leads to the other one, or is written too."""
-    text = fold(meant.message.text)
+    text = fold(meant.text)
     if says("except", text) or says("left", text) or says("all", text):
         return True
     if compact(meant.value) in {compact(str(v)) for _, _, v in leaves(call.arguments)}:

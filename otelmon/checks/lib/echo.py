@@ -31,6 +31,7 @@ _OF_ITSELF = words(
 _MASK = re.compile(r"[*•█]{2,}|x{4,}|\.\.\.|…", re.I)
 _CURRENCY = re.compile(r"[A-Z]{3}")
 _PARTS = re.compile(r"[\s/:<>(),;=]+")
+_WRAPPED = 2  # objects around the record that a result is
 _LOOK_BACK = 200  # events before a call in which its record is looked for
 _TIME = re.compile(r"(?<!\d)(\d{2}):(\d{2})")
 _ZONE = re.compile(r"(?:Z|[+-]\d{2}:?\d{2}|[A-Z]{3,4})\s*$")
@@ -80,19 +81,16 @@ def differences(call: ToolCall, view: View) -> Iterator[Differs]:
     yield from _another_recipient(call, view)
 
 
-def _direct(data: dict[str, Any]) -> Iterator[tuple[str, tuple[str, Any]]]:
-    """Scalars of the result itself, and of the one object in it that is the record."""
+def _direct(data: dict[str, Any], path: str = "", depth: int = 0) -> Iterator[tuple[str, tuple[str, Any]]]:
+    """Scalars of the result itself, and before them of the one object in it that is the record."""
     inner = [(str(k), v) for k, v in data.items() if isinstance(v, dict)]
     inner += [(str(k), v[0]) for k, v in data.items() if isinstance(v, list) and len(v) == 1 and isinstance(v[0], dict)]
-    if len(inner) == 1:
-        for name, value in inner[0][1].items():
-            if value is not None and not isinstance(value, dict | list):
-                yield plain_name(str(name)), (f"{inner[0][0]}.{name}", value)
+    if len(inner) == 1 and depth < _WRAPPED:
+        yield from _direct(inner[0][1], f"{path}{inner[0][0]}.", depth + 1)
     for name, value in data.items():
-        if isinstance(value, list) and value and _plain(value):
-            yield plain_name(str(name)), (str(name), value)
-        elif value is not None and not isinstance(value, dict | list):
-            yield plain_name(str(name)), (str(name), value)
+        plain = isinstance(value, list) and bool(value) and _plain(value)
+        if plain or (value is not None and not isinstance(value, dict | list)):
+            yield plain_name(str(name)), (f"{path}{name}", value)
 
 
 def _equal(sent: Any, said: Any, role: Role) -> bool:

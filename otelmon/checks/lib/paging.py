@@ -100,7 +100,11 @@ def _holders(result: dict[str, Any]) -> Iterator[dict[str, Any]]:
         left -= 1
         yield here
         for key, value in here.items():
-            if isinstance(value, dict) and depth < _MAX_DEPTH and (_holds(str(key)) or any(_holds(str(k)) for k in value)):
+            if (
+                isinstance(value, dict)
+                and depth < _MAX_DEPTH
+                and (_holds(str(key)) or any(_holds(str(k)) for k in value))
+            ):
                 stack.append((value, depth + 1))
 
 

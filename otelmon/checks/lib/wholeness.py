@@ -7,7 +7,16 @@ import re
 from otelmon.checks.lib.asking import request_text
 from otelmon.checks.lib.claims import sentences
 from otelmon.checks.lib.claims_language import language_of
-from otelmon.checks.lib.paging import Listing, asked_for, contents, limit_of, patterns, sorted_by
+from otelmon.checks.lib.paging import (
+    Listing,
+    asked_for,
+    contents,
+    limit_of,
+    listing_key,
+    patterns,
+    sorted_by,
+    unfinished,
+)
 from otelmon.checks.lib.provenance_roles import leaves
 from otelmon.checks.lib.values import compact, fold, numbers_of
 from otelmon.checks.lib.verbs import classify_name, name_words
@@ -64,7 +73,13 @@ def _all_of_it(listing: Listing, call: ToolCall, sent: set[str], view: View) -> 
     if not contents(listing, view) & {value for value in sent if len(value) > _SHORTEST}:
         return False
     later = (c for c in view.calls[_after(call, view) :] if c.tool_name == call.tool_name and c.turn == call.turn)
-    return not any(view.writes(c) for c in later)
+    return not any(view.writes(c) for c in later) and _never_finished(listing, call, view)
+
+
+def _never_finished(listing: Listing, call: ToolCall, view: View) -> bool:
+    """True when the rest was not fetched until the end of the run either."""
+    end, key = view.run_events(call.run_id)[-1].position + 1, listing_key(listing.pages[-1])
+    return any(listing_key(still.pages[-1]) == key for still in unfinished(end, view))
 
 
 def _after(call: ToolCall, view: View) -> int:
@@ -89,20 +104,28 @@ def treated_as_whole(listing: Listing, message: AssistantMessage, view: View) ->
     for _, sentence in sentences(text, tongue):
         if sentence.rstrip().endswith("?") or not _about(sentence, things):
             continue
-        if _whole(sentence, listing):
+        if _whole(sentence, listing, things):
             return sentence
     return ""
 
 
-def _whole(sentence: str, listing: Listing) -> bool:
+def _whole(sentence: str, listing: Listing, things: frozenset[str]) -> bool:
     for pattern in patterns("message", "count"):
         found = pattern.search(sentence)
         number = next(filter(None, found.groupdict().values()), "") if found else ""
         if listing.seen > 0 and str(listing.seen) in numbers_of(number).numbers:
             return True
-    if says_any("message", "none", sentence) or says_any("message", "all", sentence):
+    all_ = says_any("message", "all", sentence)
+    if says_any("message", "none", sentence) or (all_ and _about(_phrase(sentence[all_.start() :]), things)):
         return True
     return not sorted_by(listing.pages[-1]) and says_any("message", "most", sentence) is not None
+
+
+def _phrase(text: str) -> str:
+    """What `all` or `every` is said of: the next words, as far as an `of` in their midst."""
+    words = text.split()[:7]
+    end = next((n for n, word in enumerate(words) if n > 1 and word in ("of", "de", "von")), len(words))
+    return " ".join(words[:end])
 
 
 def _names_total(listing: Listing, text: str) -> bool:
