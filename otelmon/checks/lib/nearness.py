@@ -43,7 +43,7 @@ class _Known:
     def __init__(self, view: View) -> None:
         self.by_length: dict[int, tuple[list[str], list[int]]] = {}
         for word, (_, position) in index_of(view).words.table().items():
-            if len(word) >= _SHORTEST and (len(word) >= _ADDRESS or any(map(str.isdigit, word))):
+            if len(word) >= _ADDRESS or (len(word) >= _SHORTEST and not word.isalpha()):
                 words, places = self.by_length.setdefault(len(word), ([], []))
                 words.append(word)
                 places.append(position)

@@ -55,6 +55,7 @@ _MONTH_ONLY = re.compile(rf"(?<!\w)({_MONTH_NAME})(?!\w)")
 _ORDINAL = re.compile(r"(?<!\d)(\d{1,2})(?:st|nd|rd|th)(?!\w)")
 _RANGE = re.compile(rf"(?<!\w)({_MONTH_NAME})\.?\s+\d{{1,2}}(?:st|nd|rd|th)?\s*(?:-|–|to|and|or)\s*(\d{{1,2}})(?!\d)")
 _YEAR = re.compile(r"(?<!\d)(19\d\d|20\d\d)(?!\d)")
+_AWAY_WORDS = frozenset((*_SPANS["days"], *_SPANS["weeks"]))
 _COUNT = rf"\d{{1,3}}|{'|'.join(sorted(map(re.escape, _NUMBER_WORDS), key=len, reverse=True))}"
 _AWAY = re.compile(
     rf"(?<!\w)({_COUNT})\s+(?:{'|'.join(_SPANS['days'])}|({'|'.join(_SPANS['weeks'])}))(?!\w)"
@@ -247,13 +248,14 @@ def _remembered_days(text: str) -> Days:
 
 def _days(text: str) -> Days:
     folded = text.casefold()
-    dates, month_days = _written_dates(folded)
-    tokens = set(_RUN.findall(folded))
+    tokens = _cut(folded)[0]
+    named = "" if tokens.isdisjoint(_MONTHS) else folded  # most texts name no month: five patterns need not look
+    dates, month_days = _written_dates(folded, named)
     return Days(
         dates=frozenset(dates),
         month_days=frozenset(month_days),
-        months=frozenset(_MONTHS[m] for m in _MONTH_ONLY.findall(folded)),
-        month_years=frozenset(f"{year}-{_MONTHS[name]:02d}" for name, year in _MONTH_YEAR.findall(folded)),
+        months=frozenset(_MONTHS[m] for m in _MONTH_ONLY.findall(named)),
+        month_years=frozenset(f"{year}-{_MONTHS[name]:02d}" for name, year in _MONTH_YEAR.findall(named)),
         days=frozenset(int(d) for d in _ORDINAL.findall(folded) if 1 <= int(d) <= 31),
         years=frozenset(int(y) for y in _YEAR.findall(folded)),
         weekdays=frozenset(_WEEKDAYS[t] for t in tokens & _WEEKDAYS.keys()),
@@ -344,7 +346,8 @@ def _numbers(text: str) -> Numbers:
     return Numbers(frozenset(numbers), frozenset(percents))
 
 
-def _written_dates(text: str) -> tuple[set[str], set[str]]:
+def _written_dates(text: str, names: str) -> tuple[set[str], set[str]]:
+    """The full dates and the days of a month that a text writes; `names` is the text where it names a month."""
     dates: set[str] = set()
     month_days: set[str] = set()
     for year, month, day in _ISO.findall(text):
@@ -353,9 +356,9 @@ def _written_dates(text: str) -> tuple[set[str], set[str]]:
         full = int(year) + (2000 if len(year) == 2 else 0)
         _add(dates, _date(full, int(second), int(first)))
         _add(dates, _date(full, int(first), int(second)))
-    named = [(m, d, y) for m, d, y in _MONTH_DAY.findall(text)]
-    named += [(m, d, y) for d, m, y in _DAY_MONTH.findall(text)]
-    named += [(m, d, "") for m, d in _RANGE.findall(text)]
+    named = [(m, d, y) for m, d, y in _MONTH_DAY.findall(names)]
+    named += [(m, d, y) for d, m, y in _DAY_MONTH.findall(names)]
+    named += [(m, d, "") for m, d in _RANGE.findall(names)]
     for name, day, year in named:
         if _date(2024, _MONTHS[name], int(day)):
             month_days.add(f"{_MONTHS[name]:02d}-{int(day):02d}")
@@ -372,7 +375,7 @@ def _add(dates: set[str], day: date | None) -> None:
 def _relative(text: str, tokens: set[str]) -> set[int]:
     offsets = {_RELATIVE[t] for t in tokens & _RELATIVE.keys()}
     offsets |= {days for phrase, days in _RELATIVE.items() if " " in phrase and phrase in text}
-    for count, weeks in _AWAY.findall(text):
+    for count, weeks in () if tokens.isdisjoint(_AWAY_WORDS) else _AWAY.findall(text):
         days = int(_NUMBER_WORDS.get(count, 0) or count) * (7 if weeks else 1)
         offsets |= {days, -days}
     return offsets
