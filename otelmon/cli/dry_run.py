@@ -52,7 +52,8 @@ def command(
 
     RULE is the id of a rule, drafts included; FILE a rule file that is not in force: it stands for the rule of
     its id. None: all rules in force. The runs are those that the running server has stored, or the data folder when
-    none runs, or the files of --on. Rules that are tried count as stable.
+    none runs, or the files of --on. Rules that are tried count as stable; catalogue, settings and the rules in force
+    are those of the configuration here.
     """
     from otelmon.app.dry_run import forecast, with_tried
 
