@@ -15,8 +15,9 @@ from otelmon.checks.lib.values import any_date, fold
 
 MAX_INSTANTS = 200  # of one text; later ones are not read
 _DATES = tomllib.loads((files("otelmon.checks") / "data" / "dates.toml").read_text("utf-8"))
-_MONTHS = {fold(name) for names in _DATES["months"].values() for name in names}
+_MONTHS = {fold(name): name for names in _DATES["months"].values() for name in names}
 _MONTH = "|".join(sorted(map(re.escape, _MONTHS), key=len, reverse=True))
+_NAME = re.compile(r"[a-z]{3,}")
 _DAY = (
     r"\d{4}-\d{2}-\d{2}"
     rf"|(?:{_MONTH})\.?\s+\d{{1,2}}(?:st|nd|rd|th)?(?:\s*,?\s+(?:of\s+)?\d{{4}})?"
@@ -66,6 +67,7 @@ def _instants(folded: str, year: int | None) -> Iterator[Instant]:
 
 @lru_cache(maxsize=2048)
 def _day_of(text: str, year: int | None) -> datetime | None:
+    text = _NAME.sub(lambda match: _MONTHS.get(match.group(), match.group()), text)
     found = any_date(text) or (any_date(f"{text} {year}") if year else frozenset())
     return datetime.fromisoformat(min(found)) if found else None
 

@@ -27,6 +27,7 @@ _MAX_IN_SENTENCE = 8  # instants of one sentence that are compared
 _MAX_CLOCK = 300  # characters of an answer that tells the time
 _NEAR, _RIGHT_AFTER = 40, 12  # characters before and after "within 24 hours" where a no denies it
 _LEFT = 80  # characters before "within 24 hours" where it is said that it is so
+_MADE = 40  # characters before and after a day where it says that something was made
 _NEAR_NOW = 60  # characters between "current time" and the time
 _LENGTHS = {
     "minutes": timedelta(minutes=1),
@@ -41,12 +42,13 @@ _ID = re.compile(r"(?<![\w\-])#?(?=[A-Za-z_\-]*\d)(?=[\d_\-]*[A-Za-z])[A-Za-z0-9
 
 class Span(msgspec.Struct, frozen=True):
     """A claim that two times lie within (or not within) a span. `length` of it; `sentence` folded, `before`
-    the sentences of the message up to it."""
+    the sentences of the message up to it; `to_now`: one of the two times is the present."""
 
     kind: Literal["within", "beyond"]
     length: timedelta
     sentence: str
     before: tuple[str, ...] = ()
+    to_now: bool = True
 
 
 class Known(msgspec.Struct, frozen=True):
@@ -78,17 +80,9 @@ def _words() -> _Words:
 
 
 _PATTERNS = (
-    "within",
-    "beyond",
-    "since_less",
-    "since_more",
-    "asserted",
-    "denied",
-    "retracted",
-    "supposed",
-    "now",
-    "dated",
-)
+    "within", "beyond", "since_less", "since_more", "present", "past", "to_now", "window", "denied", "retracted",
+    "supposed", "now", "dated", "made",
+)  # fmt: skip
 
 
 def spans_claimed(text: str) -> list[Span]:
@@ -111,19 +105,27 @@ def _span_of(sentence: str, before: tuple[str, ...]) -> Span | None:
         return None
     beyond = say["since_more"].search(plain) or _fact(say["beyond"].search(plain), plain)
     if beyond:
-        return Span("beyond", _length(beyond), plain, before)
+        return Span("beyond", _length(beyond), plain, before, _reaches_now(beyond, plain))
     within = say["since_less"].search(plain) or _fact(say["within"].search(plain), plain)
     if within is None or _taken_back(plain, within):
         return None
-    return Span("within", _length(within), plain, before)
+    return Span("within", _length(within), plain, before, _reaches_now(within, plain))
 
 
 def _fact(match: re.Match[str] | None, sentence: str) -> re.Match[str] | None:
-    """The match when what stands before it says that it is so; None for plans and rules."""
+    """The match when what stands before it says that it is or was so; None for plans and rules."""
     if match is None:
         return None
-    left = sentence[max(match.start() - _LEFT, 0) : match.start()]
-    return match if _words().patterns["asserted"].search(left) else None
+    left, say = sentence[max(match.start() - _LEFT, 0) : match.start()], _words().patterns
+    return match if say["present"].search(left) or say["past"].search(left) else None
+
+
+def _reaches_now(match: re.Match[str], sentence: str) -> bool:
+    """True when the span ends now: "the last day", "is within", "the 24-hour window", "ago"."""
+    left, say = sentence[max(match.start() - _LEFT, 0) : match.start()], _words().patterns
+    since = say["since_less"].match(match.group()) or say["since_more"].match(match.group())
+    reaching = say["to_now"].search(match.group()) or say["window"].search(sentence[match.end() :])
+    return bool(since or reaching or say["present"].search(left))
 
 
 def _taken_back(sentence: str, within: re.Match[str]) -> bool:
@@ -144,28 +146,40 @@ def contradicted(span: Span, now: Instant | None, known: Known) -> tuple[Instant
     """The two nearest times that the claim can speak of when none of them fit it, else None. Known exact times
     make a bare date exact; where the message states no time, those of the record it names are meant."""
     exact = [item for item in known.times if item.exact]
+    present = now if span.to_now else None
     stated = _stated(span, now)
     if stated:
-        pairs = list(combinations([*stated, *([now] if now else [])], 2))
+        pairs = list(combinations([*stated, *([present] if present else [])], 2))
     else:
-        over = now and any(item.last < now.first for item in exact)
-        pairs = [(item, now) for item in known.times] if now and over and known.of_named else []
+        over = present and any(item.last < present.first for item in exact)
+        pairs = [(item, present) for item in known.times] if present and over and known.of_named else []
     if not pairs or any(_fits(pair, span, exact) for pair in pairs):
         return None
     return min(pairs, key=lambda pair: apart(*pair))
 
 
 def _stated(span: Span, now: Instant | None) -> list[Instant]:
-    """The times that the sentence states, else the last one before it that says when something was made. Times
-    that are only now said again are none; where all lie ahead the claim speaks of another time."""
+    """The times at which the sentence, or the last one before it, says that something was made. Times that are
+    only now said again are none; where all lie ahead the claim speaks of another time."""
     year = now.first.year if now else None
-    told = instants_in(span.sentence, year)
+    told = _dated(span.sentence, year)
     for sentence in reversed(span.before):
-        if not told and _words().patterns["dated"].search(sentence):
-            told = instants_in(sentence, year)
+        told = told or _dated(sentence, year)
     stated = [item for item in told[:_MAX_IN_SENTENCE] if now is None or not _same_day_part(item, now)]
     ahead = now is not None and all(item.first > now.last for item in stated)
     return [] if ahead else stated
+
+
+def _dated(sentence: str, year: int | None) -> list[Instant]:
+    """All times of a sentence when one of them is exact, or stands beside a word for making; else none."""
+    told = instants_in(sentence, year)
+    return list(told) if any(item.exact or _says_made(sentence, item.at) for item in told) else []
+
+
+def _says_made(sentence: str, at: int) -> bool:
+    say = _words().patterns
+    left, right = sentence[max(at - _MADE, 0) : at], sentence[at : at + _MADE]
+    return bool(say["dated"].search(left) or say["made"].search(right))
 
 
 def _fits(pair: tuple[Instant, Instant], span: Span, exact: Sequence[Instant]) -> bool:

@@ -63,11 +63,13 @@ def test_rules_questions_and_plans_claim_nothing(text: str) -> None:
         ("Made on May 12 for May 16, within the last 24 hours.", False),  # the other day may be meant
         ("Made on May 15, 2024, at 16:00, less than 24 hours ago.", False),
         ("I see it was ordered May 1. It was made within the last 24 hours.", True),
+        ("It was ordered on May 1, and paid within 2 days.", False),  # when it was paid is not said
+        ("It was ordered on May 1 and delivered within 3 days, on May 13.", True),
+        ("It was ordered on May 10 and delivered within 3 days, on May 13.", False),
+        ("Your trip on May 2 was changed within the last 24 hours.", False),
+        ("Der Vertrag wurde am 1. März 2024 erstellt und liegt innerhalb der 14 Tage.", True),
         ("I see May 1. It was made within the last 24 hours.", False),  # May 1 may be anything
-        (
-            "Your trip on June 20 was booked within the last 24 hours.",
-            False,
-        ),  # that is when it is, not when it was booked
+        ("Your trip on June 20 was booked within the last 24 hours.", False),  # the day of the trip
         ("Your trip is on June 20. It was booked within the last 24 hours.", False),
         ("Made within the last 24 hours.", False),  # nothing says when
         ("Made on 2024-05-14 16:00, more than 24 hours ago.", True),
