@@ -78,6 +78,16 @@ class View:
         return tuple(e for e in self.events if isinstance(e, ToolCall))
 
     @cached_property
+    def definitions(self) -> tuple[ToolDefinition, ...]:
+        """All tool definitions that were seen, in order."""
+        return tuple(e for e in self.events if isinstance(e, ToolDefinition))
+
+    @cached_property
+    def finals(self) -> tuple[AssistantMessage, ...]:
+        """The last messages of the runs that have one, in order."""
+        return tuple(e for e in self.events if isinstance(e, AssistantMessage) and e.final)
+
+    @cached_property
     def call_by_key(self) -> dict[str, ToolCall]:
         return {call.key: call for call in self.calls}
 

@@ -22,7 +22,7 @@ from otelmon.rules.model import Rule, RuleSet
 from otelmon.rules.needs import unmet
 from otelmon.rules.suppress import Suppressed, split
 from otelmon.vocabulary.config import Suppression
-from otelmon.vocabulary.event import AssistantMessage, Event, ToolCall, ToolDefinition
+from otelmon.vocabulary.event import Event, ToolCall, ToolDefinition
 from otelmon.vocabulary.finding import Evidence, Finding, Severity, finding_id, level
 from otelmon.vocabulary.messages import EffectEntry, ToolVersion
 
@@ -147,18 +147,14 @@ def _anchors(kind: On, rule: Rule, view: View, over: set[str]) -> Iterator[Event
     """What the rule's check is asked about. A run is represented by its last event."""
     if kind == "run":
         for run in view.runs:
-            events = view.run_events(run.run_id)
-            if run.run_id in over and events:
-                yield events[-1]
+            of_run = view.run_events(run.run_id)
+            if run.run_id in over and of_run:
+                yield of_run[-1]
         return
-    for event in view.events:
-        if (rule.waits or kind == "final") and event.run_id not in over:
-            continue
-        if (
-            (kind == "call" and isinstance(event, ToolCall))
-            or (kind == "definition" and isinstance(event, ToolDefinition))
-            or (kind == "final" and isinstance(event, AssistantMessage) and event.final)
-        ):
+    waits = rule.waits or kind == "final"
+    events: dict[On, Sequence[Event]] = {"call": view.calls, "definition": view.definitions, "final": view.finals}
+    for event in events.get(kind, ()):
+        if not waits or event.run_id in over:
             yield event
 
 
