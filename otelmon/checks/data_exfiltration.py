@@ -46,7 +46,7 @@ def data_exfiltration(call: ToolCall, view: View, params: Params) -> Iterator[Ev
             yield _directed(call, acts, view, "in text that directs the agent", not any(act.sure for act in acts))
     if params.plain_orders:
         for act in unrequested(view).by_call.get(call.key, ()):
-            yield _directed(call, [act], view, "in an order that the user did not give")
+            yield _directed(call, [act], view, "in an order that the user did not give", act.excused)
     yield from _leaked(call, view, params)
 
 

@@ -12,7 +12,7 @@ from weakref import WeakKeyDictionary
 import msgspec
 
 from otelmon.checks.lib.directing import plain_direction, result_text
-from otelmon.checks.lib.following import MAX_SAID, Act, following, is_address, wants_to_know
+from otelmon.checks.lib.following import MAX_SAID, Act, following, is_address, names_another, wants_to_know
 from otelmon.checks.lib.instructions import delegates, flatten, is_order, sentence_at
 from otelmon.checks.lib.provenance import Lineage, lineage
 from otelmon.checks.lib.provenance_roles import Role
@@ -37,7 +37,8 @@ _REMEMBERED: WeakKeyDictionary[View, Unrequested] = WeakKeyDictionary()
 
 
 def unrequested(view: View) -> Unrequested:
-    """The writes that carry out what only an order in data said, of a user who only wanted to know; read once."""
+    """The writes that carry out what only an order in data said; read once. The user only wanted to know, or (then
+    the act is `excused`, as it may have been meant) named another place."""
     known = _REMEMBERED.get(view)
     if known is None:
         by_call: dict[str, tuple[Act, ...]] = {}
@@ -52,8 +53,9 @@ def unrequested(view: View) -> Unrequested:
 def _find(view: View) -> Iterator[Act]:
     candidates = {call.key: lines for call in view.calls if (lines := tuple(_destinations(call, view)))}
     said = "\n".join(message.text for message in view.user_messages())
-    if not candidates or not wants_to_know(flatten(said[:MAX_SAID])) or delegates(said):
+    if not candidates or delegates(said):
         return
+    only_asked = wants_to_know(flatten(said[:MAX_SAID]))
     steered = following(view).by_call
     keys = {compact(str(line.value)) for lines in candidates.values() for line in lines}
     witnesses = _witnesses(keys, view)
@@ -63,9 +65,10 @@ def _find(view: View) -> Iterator[Act]:
             key = compact(str(line.value))
             sources = [w for w in witnesses.get(key, ()) if w.position < call.position]
             orders = [_order(source, str(line.value)) for source in sources]
-            if orders and all(orders) and answered.get(key, call.position) >= call.position:
+            meant = only_asked or names_another(str(line.value), said)
+            if meant and orders and all(orders) and answered.get(key, call.position) >= call.position:
                 direction = plain_direction(sources[0], orders[0])
-                yield Act(call, direction, "destination", line.path, str(line.value), True)
+                yield Act(call, direction, "destination", line.path, str(line.value), True, excused=not only_asked)
 
 
 def _answered(keys: set[str], view: View) -> dict[str, int]:
