@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Any, Literal
 
 import msgspec
 
-from otelmon.checks.lib.instructions import Passage, read, read_description, texts_of
+from otelmon.checks.lib.instructions import MAX_DESCRIPTION, Passage, read, read_description, texts_of
 from otelmon.checks.lib.instructions_language import deeds
 from otelmon.checks.lib.provenance_roles import leaves
 from otelmon.checks.lib.values import compact, runs
@@ -30,6 +31,9 @@ _CORE = frozenset(
     ("override", "secrecy", "template", "hidden", "secret_paths", "other_tools", "destination", "capture")
 )
 _PLACE = re.compile(r"[\w.+-]{1,64}@[\w-]{1,63}\.[\w.-]{2,60}|https?://[\w.-]{4,80}|\b[a-z]{2}\d{2}[a-z0-9]{11,30}\b")
+
+
+_TOOL_NAME = re.compile(r"[A-Za-z][\w.-]{3,80}\w")
 
 
 class Direction(msgspec.Struct, frozen=True):
@@ -87,26 +91,59 @@ def plain_direction(call: ToolCall, order: str) -> Direction:
     return _direction(f"{call.key}#order", call.key, "result", call.tool_name, call.position, passage)
 
 
+class _Said(msgspec.Struct, frozen=True):
+    """What a definition says, read: its one passage, the kinds that count with their weights, the names it uses."""
+
+    passage: Passage
+    kinds: dict[str, int]
+    names: frozenset[str]
+
+
+class _Once:
+    """A definition that is read once for all runs that show it."""
+
+    def __init__(self, definition: ToolDefinition) -> None:
+        self.definition = definition
+
+    def __hash__(self) -> int:
+        return hash(self.definition.definition_hash)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Once) and other.definition.definition_hash == self.definition.definition_hash
+
+
 def directions_of_definition(definition: ToolDefinition, view: View) -> tuple[Direction, ...]:
     """The directing passages of a tool's description and of what its schema says of the arguments."""
+    said = _read_once(_Once(definition)) if definition.definition_hash else _read(definition)
+    if said is None:
+        return ()
+    kinds = dict(said.kinds)
+    steered = _steers_others(said.names, definition, view)
+    if steered == 2 or (steered and "destination" in kinds):
+        kinds["other_tools"] = steered * (2 if "displacing" in said.passage.kinds else 1)
+    if not _CORE.intersection(kinds) or sum(kinds.values()) < DEFINITION_WEIGHT:
+        return ()
+    passage = msgspec.structs.replace(said.passage, kinds=tuple(kinds), weight=sum(kinds.values()), plain=False)
+    key = f"tool:{definition.name}"
+    return (_direction(key, key, "definition", definition.name, definition.position, passage),)
+
+
+@lru_cache(maxsize=4096)
+def _read_once(once: _Once) -> _Said | None:
+    return _read(once.definition)
+
+
+def _read(definition: ToolDefinition) -> _Said | None:
     text = definition.description
     if definition.input_schema:
         text = f"{text}\n\n{_schema_texts(definition.input_schema)}"
     passage = read_description(text)
     if passage is None:
-        return ()
+        return None
     kinds = {kind: _IN_DEFINITIONS[kind] for kind in passage.kinds if kind in _IN_DEFINITIONS}
-    steered = _steers_others(passage, definition, view)
-    placed = any(_PLACE.search(order) for order in passage.orders)
-    if placed:
+    if any(_PLACE.search(order) for order in passage.orders):
         kinds["destination"] = 2
-    if steered == 2 or (steered and placed):
-        kinds["other_tools"] = steered * (2 if "displacing" in passage.kinds else 1)
-    if not _CORE.intersection(kinds) or sum(kinds.values()) < DEFINITION_WEIGHT:
-        return ()
-    passage = msgspec.structs.replace(passage, kinds=tuple(kinds), weight=sum(kinds.values()), plain=False)
-    key = f"tool:{definition.name}"
-    return (_direction(key, key, "definition", definition.name, definition.position, passage),)
+    return _Said(passage, kinds, frozenset(_TOOL_NAME.findall(text[:MAX_DESCRIPTION])))
 
 
 def _schema_texts(schema: dict[str, Any]) -> str:
@@ -131,16 +168,16 @@ def _words_of_schema(schema: dict[str, Any]) -> Iterator[str]:
             stack.extend(here)
 
 
-def _steers_others(passage: Passage, definition: ToolDefinition, view: View) -> int:
-    """2 when an order names a tool of another server: what that does is not this tool's to say. 1 when it names
+def _steers_others(names: frozenset[str], definition: ToolDefinition, view: View) -> int:
+    """2 when the text names a tool of another server: what that does is not this tool's to say. 1 when it names
     another tool, and nobody knows whose it is."""
     found = 0
-    for name, same in view.tools_in_force(definition.run_id).tools.items():
-        if name == definition.name or len(name) < 5 or not any(name.lower() in order for order in passage.orders):
-            continue
-        if all(tool.server != definition.server for tool in same):
+    tools = view.tools_in_force(definition.run_id).tools
+    for name in names:
+        same = tools.get(name, ()) if name != definition.name else ()
+        if same and all(tool.server != definition.server for tool in same):
             return 2
-        found = 1 if definition.server is None else found
+        found = 1 if same and definition.server is None else found
     return found
 
 
