@@ -140,18 +140,28 @@ def compare(before: Described | None, after: Described | None, partial: bool = F
 
 def version_hash(tool: Described) -> str:
     """16 hex characters that two definitions share when they differ in form only."""
-    hints = msgspec.json.encode(tool.annotations) if tool.annotations else b""
-    schema = None if tool.input_schema is None else _normal(msgspec.json.encode(tool.input_schema))
-    found = canonical(tool.input_schema).hex() if schema is None and tool.input_schema is not None else schema
-    return sha256([plain_text(tool.description), found, hints.decode()])[7:23]
+    hints = msgspec.to_builtins(tool.annotations) if tool.annotations else None
+    if tool.input_schema is None:
+        return sha256([plain_text(tool.description), None, hints])[7:23]
+    raw = _raw(tool.input_schema)
+    schema = _normal(raw)
+    return sha256([plain_text(tool.description), raw.hex() if schema is None else schema, hints])[7:23]
+
+
+def _raw(schema: dict[str, Any]) -> bytes:
+    """Canonical bytes of a schema; all that are too deep to be read are one."""
+    try:
+        return canonical(schema)
+    except RecursionError:
+        return b"too deep"
 
 
 @lru_cache(maxsize=2048)
-def _normal(schema: bytes) -> dict[str, Any] | None:
-    """The normal form of a schema, cached: every run shows the same ones. None: too large."""
+def _normal(raw: bytes) -> dict[str, Any] | None:
+    """The normal form of a schema, cached: every run shows the same ones. None: too large, or not JSON."""
     try:
-        return normal(msgspec.json.decode(schema))
-    except (TooLargeError, RecursionError):
+        return normal(msgspec.json.decode(raw.removeprefix(b"x")))
+    except (TooLargeError, RecursionError, msgspec.DecodeError):
         return None
 
 
@@ -171,10 +181,11 @@ def _input(before: Described, after: Described, partial: bool) -> Iterator[Chang
 
 
 def _schemas(one: dict[str, Any], other: dict[str, Any]) -> Iterator[Change]:
-    first, second = (_normal(msgspec.json.encode(schema)) for schema in (one, other))
+    before, after = _raw(one), _raw(other)
+    first, second = _normal(before), _normal(after)
     if first is not None and second is not None:
         yield from schema_changes(first, second)
-    elif canonical(one) != canonical(other):
+    elif before != after:
         yield Change("schema_changed", "breaking")
 
 
@@ -215,7 +226,7 @@ def _directs(change: Change) -> bool:
 
 
 def _signs(value: Any) -> set[str]:
-    passage = read_description(_said(value) if value is not None else "")
+    passage = read_description(value if isinstance(value, str) else str(_said(value)))
     return set(passage.kinds) if passage else set()
 
 

@@ -11,12 +11,15 @@ from typing import Any
 
 from otelmon.vocabulary.canonical import canonical
 
-MAX_NODES, MAX_DEPTH = 20_000, 24
+MAX_NODES, MAX_DEPTH = 5_000, 24
 SCHEMA_MAPS = frozenset(("properties", "patternProperties", "dependentSchemas"))
 SCHEMA_LISTS = frozenset(("anyOf", "oneOf", "allOf", "prefixItems"))
 SCHEMAS = frozenset(
     ("items", "additionalProperties", "not", "if", "then", "else", "contains", "propertyNames", "unevaluatedProperties", "unevaluatedItems")
 )  # fmt: skip
+LOWER = ("minimum", "exclusiveMinimum", "minLength", "minItems", "minProperties", "minContains")
+UPPER = ("maximum", "exclusiveMaximum", "maxLength", "maxItems", "maxProperties", "maxContains")
+BOUNDS = (*LOWER, *UPPER, "multipleOf")
 VALUES = frozenset(("default", "enum", "const", "examples"))
 _NOTHING = frozenset(("$schema", "$id", "id", "$comment", "$anchor", "$defs", "definitions", "$vocabulary"))
 _DEFAULTS: dict[str, Any] = {
@@ -32,6 +35,18 @@ _INFERRED = (
     (("properties", "required", "additionalProperties"), "object"),
     (("items", "minItems", "maxItems"), "array"),
 )
+
+
+_KINDS: dict[str, tuple[type, ...]] = {
+    **dict.fromkeys(SCHEMA_MAPS, (dict,)),
+    **dict.fromkeys(SCHEMA_LISTS, (list,)),
+    **dict.fromkeys(SCHEMAS, (dict, bool)),
+    **dict.fromkeys(BOUNDS, (int, float)),
+    **dict.fromkeys(("description", "title", "pattern", "$ref"), (str,)),
+    **dict.fromkeys(("enum", "required", "examples"), (list,)),
+    "type": (str, list),
+    "uniqueItems": (bool,),
+}
 
 
 class TooLargeError(Exception):
@@ -68,7 +83,10 @@ class _Normal:
             raise TooLargeError
         if not isinstance(schema, dict):
             return schema if isinstance(schema, bool) else {}
-        found = {key: self._part(key, value, stack) for key, value in schema.items() if key not in _NOTHING}
+        words = {_word(key, value): value for key, value in schema.items() if key not in _NOTHING and value is not None}
+        found = {key: self._part(key, value, stack) for key, value in words.items()}
+        if "const" in schema:
+            found["const"] = schema["const"]
         pointer = found.pop("$ref", None)
         if isinstance(pointer, str):
             found = {**self._referred(pointer, stack), **found}
@@ -103,6 +121,19 @@ class _Normal:
         if isinstance(value, str) and key not in VALUES and key not in ("pattern", "$ref"):
             return plain_text(value)
         return value
+
+
+def _word(key: str, value: Any) -> str:
+    """The keyword; marked when its value is none that the keyword can have, so that it binds nobody."""
+    if key == "items" and isinstance(value, list):
+        return "prefixItems"  # as it was written before
+    kind = _KINDS.get(key)
+    if kind is None:
+        return str(key)
+    fits = isinstance(value, kind) and (bool in kind or not isinstance(value, bool))
+    if fits and key in ("required", "type") and isinstance(value, list):
+        fits = all(isinstance(item, str) for item in value)
+    return key if fits else f"? {key}"
 
 
 def _folded(found: dict[str, Any]) -> dict[str, Any]:

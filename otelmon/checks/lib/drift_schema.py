@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from otelmon.checks.lib.drift_normal import plain_name
+from otelmon.checks.lib.drift_normal import LOWER, UPPER, plain_name
 from otelmon.vocabulary.canonical import canonical
 
 Class = Literal["breaking", "text", "annotations", "compatible"]
@@ -22,16 +22,15 @@ Kind = Literal[
     "hint_less_safe", "hint_safer", "hint_against_name", "hint_written", "hint_title_changed", "output_narrowed", "output_changed",
     "schema_changed",
 ]  # fmt: skip
-_LOWER = ("minimum", "exclusiveMinimum", "minLength", "minItems", "minProperties", "minContains")
-_UPPER = ("maximum", "exclusiveMaximum", "maxLength", "maxItems", "maxProperties", "maxContains")
 _HARD = ("pattern", "multipleOf", "uniqueItems", "not", "if", "then", "else", "contains", "propertyNames",
          "dependentSchemas", "dependentRequired", "patternProperties", "prefixItems", "allOf", "$ref", "$up",
          "unevaluatedProperties", "unevaluatedItems")  # fmt: skip
-_HANDLED = frozenset((
+HANDLED = frozenset((
     "type", "enum", "properties", "required", "additionalProperties", "items", "anyOf", "oneOf", "default",
-    "description", *_LOWER, *_UPPER, *_HARD,
+    "description", *LOWER, *UPPER, *_HARD,
 ))  # fmt: skip
 _ALIKE = 0.8
+_MAX_PAIRS = 400  # of names that are held against each other
 
 
 class Change(msgspec.Struct, frozen=True):
@@ -73,7 +72,7 @@ def _texts(before: dict[str, Any], after: dict[str, Any], path: str) -> Iterator
     one, other = before.get("description"), after.get("description")
     if one != other:
         yield Change("param_description_changed", "text", path, one, other)
-    for key in sorted((before.keys() | after.keys()) - _HANDLED):
+    for key in sorted((before.keys() | after.keys()) - HANDLED):
         if before.get(key) != after.get(key):
             yield Change("param_text_changed", "text", _at(path, key), before.get(key), after.get(key))
 
@@ -108,7 +107,7 @@ def _enums(before: dict[str, Any], after: dict[str, Any], path: str) -> Iterator
 
 
 def _bounds(before: dict[str, Any], after: dict[str, Any], path: str) -> Iterator[Change]:
-    for keys, sign in ((_LOWER, 1), (_UPPER, -1)):
+    for keys, sign in ((LOWER, 1), (UPPER, -1)):
         for key in keys:
             one, other = before.get(key), after.get(key)
             if one != other:
@@ -186,17 +185,19 @@ def _declared(schema: dict[str, Any]) -> dict[str, Any]:
 def _renamed(one: dict[str, Any], other: dict[str, Any]) -> dict[str, str]:
     """New names by old ones, where one parameter went and one came that says the same."""
     found: dict[str, str] = {}
-    fresh = sorted(other.keys() - one.keys())
-    for name in sorted(one.keys() - other.keys()):
-        match = next((new for new in fresh if new not in found.values() and _same(name, one[name], new, other[new])), None)  # fmt: skip
-        if match is not None:
-            found[name] = match
+    gone, fresh = sorted(one.keys() - other.keys()), sorted(other.keys() - one.keys())
+    spelled = {plain_name(name): name for name in fresh}
+    few = len(gone) * len(fresh) <= _MAX_PAIRS
+    for name in gone:
+        new = spelled.get(plain_name(name))
+        if new is None and few:
+            new = next((n for n in fresh if n not in found.values() and _same(name, one[name], n, other[n])), None)
+        if new is not None:
+            found.setdefault(name, new)
     return found
 
 
 def _same(name: str, schema: Any, new: str, other: Any) -> bool:
-    if plain_name(name) == plain_name(new):
-        return True
     if _bare(schema) != _bare(other):
         return False
     said, says = (part.get("description") if isinstance(part, dict) else None for part in (schema, other))
