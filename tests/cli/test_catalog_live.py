@@ -72,8 +72,8 @@ def test_a_release_is_one_incident_that_lists_its_tools(depot: LiveMonitor) -> N
     )
     assert "changed: its description says something else: server depot (and " in incident["title"]
     assert incident["title"].endswith(f" and {TOOLS - 4} more tools)")
-    detail = depot.read("incident", incident=incident["incident_id"])
-    assert len({finding["tool_name"] for finding in detail["findings"]}) == TOOLS
+    detail = depot.read("incident", id=incident["incident_id"])
+    assert len({finding["finding"]["tool_name"] for finding in detail["findings"]}) == TOOLS
 
 
 def test_traffic_can_be_shown_exported_proposed_and_gated(beside: Otelmon, tmp_path: Path) -> None:
