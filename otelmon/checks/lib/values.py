@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import tomllib
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import date, timedelta
 from decimal import Decimal, InvalidOperation
 from functools import lru_cache
@@ -41,6 +41,7 @@ _GROUPED = re.compile(r"(?<!\w)[a-z]{0,4}\d{1,4}(?:[ \-](?=[a-z]{0,4}\d)[a-z0-9]
 _BEHIND_BLANK = re.compile(r"(?<=[ #])\d[\w\-]{1,20}(?!\w)")  # looked for first: rarer than short words
 _JSON_TEXT = re.compile(r'"([^"\\]*(?:\\.[^"\\]*)*)"')
 _PREFIX = re.compile(r"(?<!\w)[^\W\d_]{1,4}[ #]{1,2}\Z")
+_DIGITS = re.compile(r"\d[\d/.\-]*")  # all that numeric days are written in, once each
 _ISO = re.compile(r"(?<!\d)(\d{4})[-/.](\d{1,2})[-/.](\d{1,2})(?!\d)")
 _DMY = re.compile(r"(?<!\d)(\d{1,2})[/.\-](\d{1,2})[/.\-](\d{4}|\d{2})(?!\d)")
 _MONTH_NAME = "|".join(sorted(map(re.escape, _MONTHS), key=len, reverse=True))
@@ -52,7 +53,7 @@ _DAY_MONTH = re.compile(
 )
 _MONTH_YEAR = re.compile(rf"(?<!\w)({_MONTH_NAME})\.?,?\s+(?:of\s+|de\s+|del\s+)?(\d{{4}})(?!\d)")
 _MONTH_ONLY = re.compile(rf"(?<!\w)({_MONTH_NAME})(?!\w)")
-_ORDINAL = re.compile(r"(?<!\d)(\d{1,2})(?:st|nd|rd|th)(?!\w)")
+_ORDINAL = re.compile(r"(?<!\d)(\d{1,2})(?:st|nd|rd|th)\Z")  # of a word
 _RANGE = re.compile(rf"(?<!\w)({_MONTH_NAME})\.?\s+\d{{1,2}}(?:st|nd|rd|th)?\s*(?:-|–|to|and|or)\s*(\d{{1,2}})(?!\d)")
 _YEAR = re.compile(r"(?<!\d)(19\d\d|20\d\d)(?!\d)")
 _AWAY_WORDS = frozenset((*_SPANS["days"], *_SPANS["weeks"]))
@@ -250,18 +251,25 @@ def _days(text: str) -> Days:
     folded = text.casefold()
     tokens = _cut(folded)[0]
     named = "" if tokens.isdisjoint(_MONTHS) else folded  # most texts name no month: five patterns need not look
-    dates, month_days = _written_dates(folded, named)
+    digits = " ".join(set(_DIGITS.findall(folded)))
+    dates, month_days = _written_dates(digits, named)
     return Days(
         dates=frozenset(dates),
         month_days=frozenset(month_days),
         months=frozenset(_MONTHS[m] for m in _MONTH_ONLY.findall(named)),
         month_years=frozenset(f"{year}-{_MONTHS[name]:02d}" for name, year in _MONTH_YEAR.findall(named)),
-        days=frozenset(int(d) for d in _ORDINAL.findall(folded) if 1 <= int(d) <= 31),
-        years=frozenset(int(y) for y in _YEAR.findall(folded)),
+        days=frozenset(day for day in _ordinals(tokens) if 1 <= day <= 31),
+        years=frozenset(int(y) for y in _YEAR.findall(digits)),
         weekdays=frozenset(_WEEKDAYS[t] for t in tokens & _WEEKDAYS.keys()),
         relative=frozenset(_relative(folded, tokens)),
         spans=frozenset(name for name, names in _SPANS.items() if tokens & set(names)),
     )
+
+
+def _ordinals(words: Iterable[str]) -> Iterator[int]:
+    for word in words:
+        if word.endswith(("st", "nd", "rd", "th")) and (found := _ORDINAL.search(word)):
+            yield int(found[1])
 
 
 def _words(text: str) -> Words:
@@ -278,11 +286,9 @@ def _grouped(text: str) -> frozenset[str]:
 def _plain_words(text: str) -> Words:
     words, chunks = _cut(fold(text))
     bare = {chunk.lstrip("0") or "0" for chunk in filter(str.isdigit, chunks)}
-    for chunk in chunks - words:
-        if len(chunk) <= MAX_WORD:
-            joined, number = _joined_parts(chunk)
-            words.update(joined)
-            bare.update(number)
+    found = [_joined_parts(chunk) for chunk in chunks - words if len(chunk) <= MAX_WORD]
+    words.update(*[joined for joined, _ in found])
+    bare.update(number for _, numbers in found for number in numbers)
     words.discard("")
     return Words(frozenset(words), frozenset(bare))
 
@@ -291,9 +297,9 @@ def _cut(folded: str) -> tuple[set[str], set[str]]:
     """The runs of letters and digits of a folded text, and its chunks."""
     if not folded.isascii():
         return set(_RUN.findall(folded)), set(_CHUNK.findall(folded))
-    data = folded.encode("ascii")
-    words, chunks = data.translate(_PARTS_RUNS), data.translate(_PARTS_CHUNKS)
-    return set(words.decode("ascii").split()), set(chunks.decode("ascii").split())
+    chunks = set(folded.encode("ascii").translate(_PARTS_CHUNKS).split())
+    words = b" ".join(chunks).translate(_PARTS_RUNS)  # what parts chunks parts words as well
+    return set(words.decode("ascii").split()), set(b" ".join(chunks).decode("ascii").split())
 
 
 @lru_cache(maxsize=32_768)
