@@ -131,7 +131,7 @@ def test_a_write_that_rests_on_nothing_of_the_listing_is_free() -> None:
 
 
 def test_a_listing_of_an_earlier_turn_is_over() -> None:
-    later = [
+    later: list[Step] = [
         {"user": "Cancel everything at AC-3."},
         {"tool": "create_order", "args": {"ref": "PX-4"}, "result": {"id": 1}},
     ]
