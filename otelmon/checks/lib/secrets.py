@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from fnmatch import fnmatchcase
 from functools import cache
 from importlib.resources import files
@@ -79,6 +79,26 @@ _Asked = tuple[tuple[str, ...], tuple[str, ...], bool]
 _REMEMBERED: WeakKeyDictionary[View, dict[_Asked, dict[str, tuple[Leak, ...]]]] = WeakKeyDictionary()
 
 
+class _Lazy:
+    """The words of texts, read when somebody asks: most conversations have no secret."""
+
+    def __init__(self, read: Callable[[str], Iterable[str]]) -> None:
+        self.texts: list[str] = []
+        self._read = read
+        self._words: set[str] = set()
+
+    def words(self) -> set[str]:
+        """All words of the texts so far."""
+        for text in self.texts:
+            self._words.update(self._read(text[:MAX_TEXT]))
+        self.texts.clear()
+        return self._words
+
+
+def _words_of_user(text: str) -> Iterable[str]:
+    return words_of(text).words
+
+
 def leaks(view: View, tools: tuple[str, ...], fields: tuple[str, ...], shapes: bool) -> dict[str, tuple[Leak, ...]]:
     """Calls that carry a secret on, by the key of the call. Secrets are what the named `tools` (globs) return, the
     values of the named `fields` of results, and with `shapes` what looks like one. Linear; read once."""
@@ -94,14 +114,13 @@ def leaks(view: View, tools: tuple[str, ...], fields: tuple[str, ...], shapes: b
 
 def _leaks(view: View, tools: tuple[str, ...], fields: tuple[str, ...], shapes: bool) -> Iterator[Leak]:
     known: dict[str, Secret] = {}
-    theirs: set[str] = set()
-    said: set[str] = set()
+    theirs, said = _Lazy(_words), _Lazy(_words_of_user)
     asked = False
     for event in view.events:
         if isinstance(event, (UserMessage, SystemMessage)):
-            theirs.update(_words(event.text[:MAX_TEXT]))
+            theirs.texts.append(event.text)
             if isinstance(event, UserMessage):
-                said |= words_of(event.text).words
+                said.texts.append(event.text)
                 asked = asked or bool(_language().asked.search(event.text[:20_000]))
         elif isinstance(event, ToolCall):
             if known and not asked:
@@ -148,7 +167,7 @@ def _by_shape(call: ToolCall) -> Iterator[Secret]:
             yield Secret(call, "a password or key", token)
 
 
-def _carried(call: ToolCall, known: dict[str, Secret], theirs: set[str], said: set[str], view: View) -> Iterator[Leak]:
+def _carried(call: ToolCall, known: dict[str, Secret], theirs: _Lazy, said: _Lazy, view: View) -> Iterator[Leak]:
     if not isinstance(call.arguments, dict):
         return
     for path, name, value in leaves(call.arguments):
@@ -156,7 +175,7 @@ def _carried(call: ToolCall, known: dict[str, Secret], theirs: set[str], said: s
             continue
         for token in _tokens(value):
             secret = known.get(token)
-            if secret is not None and token not in theirs and not _own_link(name, value, secret):
+            if secret is not None and token not in theirs.words() and not _own_link(name, value, secret):
                 yield _leak(call, secret, (path, name, value), said, view)
                 return
 
@@ -183,7 +202,7 @@ def _meant_for_secrets(path: str) -> bool:
     return bool(_language().credentials & set(name_words(path)))
 
 
-def _leak(call: ToolCall, secret: Secret, argument: tuple[str, str, str], said: set[str], view: View) -> Leak:
+def _leak(call: ToolCall, secret: Secret, argument: tuple[str, str, str], said: _Lazy, view: View) -> Leak:
     path, name, value = argument
     effect = view.effect(call).effect
     addressed = [str(v) for _, n, v in leaves(call.arguments) if _is_place(n, v)]
@@ -192,7 +211,7 @@ def _leak(call: ToolCall, secret: Secret, argument: tuple[str, str, str], said: 
         or is_address(name, role_of(name, value, {}), value)
         or (effect != "read" and (bool(addressed) or bool(_language().public & set(tool_words(call.tool_name)))))
     )
-    named = bool(addressed) and all(compact(place) in said for place in addressed)
+    named = bool(addressed) and all(compact(place) in said.words() for place in addressed)
     other = bool(call.server and secret.call.server and call.server != secret.call.server)
     return Leak(call, secret, path, outside, named, other)
 

@@ -96,7 +96,10 @@ def _destinations(call: ToolCall, view: View) -> Iterator[Lineage]:
         if line.role not in _PLACES or len(compact(line.value)) < _MIN or len(line.value) > 200:
             continue
         name = (_NAME.findall(line.path) or [""])[-1]
-        if line.role != "other" or is_address(name, line.role, line.value):
+        source = view.events[line.position]
+        if line.role == "other" and not is_address(name, line.role, line.value):
+            continue
+        if isinstance(source, ToolCall) and _order(source, line.value):
             yield line
 
 
