@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator
 from typing import ClassVar
 
 import msgspec
 
 from otelmon.checks.lib.pairs import call_facts
-from otelmon.checks.lib.selection import Mistake, Selector, same_arguments
+from otelmon.checks.lib.selection import Mistake, Selector, shared_values
 from otelmon.checks.registry import check
 from otelmon.checks.view import View
 from otelmon.vocabulary.event import ToolCall
@@ -56,11 +57,21 @@ def sequence(call: ToolCall, view: View, params: Params) -> Iterator[Evidence]:
 
 def _first(call: ToolCall, view: View, params: Params) -> ToolCall | None:
     """The latest first call, unless what makes it right came after it."""
-    for earlier in reversed(list(view.calls_before(call))):
-        if not same_arguments(earlier, call, params.same):
-            continue
-        if params.without is not None and params.without.matches(earlier, view):
-            return None
-        if params.first.matches(earlier, view):
-            return earlier
-    return None
+    key = ("sequence", params.first, params.without, params.same)
+    marks: dict[str | None, list[ToolCall]] = view.remembered(key, lambda: _marks(view, params))
+    same = marks.get(shared_values(call, params.same), [])
+    before = bisect_left(same, call.position, key=lambda c: c.position)
+    if before == 0:
+        return None
+    latest = same[before - 1]
+    return None if params.without is not None and params.without.matches(latest, view) else latest
+
+
+def _marks(view: View, params: Params) -> dict[str | None, list[ToolCall]]:
+    """First calls and those that make them right, in order, by the values they share with what follows."""
+    marks: dict[str | None, list[ToolCall]] = {}
+    for call in view.calls:
+        if params.first.matches(call, view) or (params.without is not None and params.without.matches(call, view)):
+            marks.setdefault(shared_values(call, params.same), []).append(call)
+    marks.pop(None, None)
+    return marks

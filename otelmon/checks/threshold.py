@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator
 from typing import Any, ClassVar
 
 import msgspec
 
 from otelmon.checks.lib.pairs import call_facts
-from otelmon.checks.lib.selection import Mistake, Selector, same_arguments
+from otelmon.checks.lib.selection import Mistake, Selector, shared_values
 from otelmon.checks.registry import check
 from otelmon.checks.view import View
 from otelmon.vocabulary.event import ToolCall
@@ -47,7 +48,7 @@ def threshold(call: ToolCall, view: View, params: Params) -> Iterator[Evidence]:
     """
     if not params.calls.matches(call, view):
         return
-    earlier = [c for c in view.calls_before(call) if _counts(c, call, view, params)]
+    earlier = _earlier(call, view, params)
     if len(earlier) < params.max:
         return
     yield Evidence(
@@ -59,11 +60,26 @@ def threshold(call: ToolCall, view: View, params: Params) -> Iterator[Evidence]:
     )
 
 
-def _counts(other: ToolCall, call: ToolCall, view: View, params: Params) -> bool:
-    window = params.window_seconds
-    if window is not None and call.start_time_unix_nano - other.start_time_unix_nano > window * _SECOND:
-        return False
-    return same_arguments(other, call, params.same) and params.calls.matches(other, view)
+def _earlier(call: ToolCall, view: View, params: Params) -> list[ToolCall]:
+    """The calls that count before this one, oldest first."""
+    key = ("threshold", params.calls, params.same)
+    counted: dict[str | None, list[ToolCall]] = view.remembered(key, lambda: _counted(view, params))
+    same = counted.get(shared_values(call, params.same), [])
+    same = same[: bisect_left(same, call.position, key=lambda c: c.position)]
+    if params.window_seconds is None:
+        return same
+    since = call.start_time_unix_nano - params.window_seconds * _SECOND
+    return [c for c in same if c.start_time_unix_nano >= since]
+
+
+def _counted(view: View, params: Params) -> dict[str | None, list[ToolCall]]:
+    """The calls meant, in order, by the values they share with others."""
+    counted: dict[str | None, list[ToolCall]] = {}
+    for call in view.calls:
+        if params.calls.matches(call, view):
+            counted.setdefault(shared_values(call, params.same), []).append(call)
+    counted.pop(None, None)
+    return counted
 
 
 def _details(call: ToolCall, earlier: list[ToolCall], params: Params) -> dict[str, Any]:

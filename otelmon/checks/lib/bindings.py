@@ -10,6 +10,7 @@ import msgspec
 
 from otelmon.checks.lib.approvals import agreed_just_now, approval_of, why_not
 from otelmon.checks.lib.conditions import compile_value, condition_mistakes, names_in
+from otelmon.checks.lib.equalities import NOTHING, equality_in
 from otelmon.checks.lib.expressions import call_fields
 from otelmon.checks.lib.patterns import LONGEST, compiled, group_names, pattern_mistakes
 from otelmon.checks.lib.selection import Mistake, any_glob, result_of
@@ -99,7 +100,7 @@ class Binding(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def _found(self, place: Place, bound: dict[str, Any]) -> Iterator[Any]:
         """What came back from (or was sent to) the calls meant, the nearest first."""
         condition = compile_value(self.where) if self.where is not None else None
-        for other in self._others(place):
+        for other in self._others(place, bound):
             result = result_of(other)
             if result is None:
                 continue
@@ -107,14 +108,26 @@ class Binding(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             if condition is None or condition.holds({**bound, **seen}):
                 yield seen[self.take]
 
-    def _others(self, place: Place) -> Iterator[ToolCall]:
-        here = place.event.position
-        calls: list[ToolCall] = place.view.remembered(("calls named", self.tools), lambda: self._named(place.view))
+    def _others(self, place: Place, bound: dict[str, Any]) -> Iterator[ToolCall]:
+        calls, here = self._candidates(place.view, bound), place.event.position
         if self.time == "later":
             first = bisect_right(calls, here, key=lambda c: c.position)
             return iter(calls[first : first + _FURTHEST])
         last = bisect_left(calls, here, key=lambda c: c.position)
         return reversed(calls[max(0, last - _FURTHEST) : last])
+
+    def _candidates(self, view: View, bound: dict[str, Any]) -> list[ToolCall]:
+        """Calls of which `where` may hold, in order: those with the value it asks for, when it asks for one."""
+        named: list[ToolCall] = view.remembered(("calls named", self.tools), lambda: self._named(view))
+        asked = equality_in(self.where) if self.where else None
+        if asked is None:
+            return named
+        wanted = asked.wanted(bound)
+        if wanted is not NOTHING and not isinstance(wanted, str | int | float):
+            return named
+        key = ("calls with", self.tools, asked.side, asked.field)
+        by_value: dict[Any, list[ToolCall]] = view.remembered(key, lambda: asked.index(named))
+        return by_value.get(wanted, [])
 
     def _named(self, view: View) -> list[ToolCall]:
         return [c for c in view.calls if c.outcome == "succeeded" and any_glob(self.tools, c)]
@@ -185,7 +198,7 @@ def surroundings(place: Place, bindings: dict[str, Binding], bound: dict[str, An
         if "approved" in named:
             given["approved"] = call.approval is not None and not why_not(call, view)
         if "confirmed" in named:
-            given["confirmed"] = approval_of(call, view) is not None or agreed_just_now(call, view)
+            given["confirmed"] = agreed_just_now(call, view) or approval_of(call, view) is not None
     return given
 
 

@@ -12,6 +12,7 @@ from otelmon.checks.lib.conditions import compile_condition, condition_mistakes
 from otelmon.checks.lib.expressions import call_fields
 from otelmon.checks.lib.patterns import LONGEST, compiled, group_names, pattern_mistakes, sentences
 from otelmon.checks.view import View
+from otelmon.vocabulary.canonical import canonical
 from otelmon.vocabulary.catalogue import Effect
 from otelmon.vocabulary.event import Outcome, ToolCall
 
@@ -78,13 +79,14 @@ def result_of(call: ToolCall) -> Any:
     return call.result if call.result is not None else call.result_text
 
 
-def same_arguments(one: ToolCall, two: ToolCall, names: Sequence[str]) -> bool:
-    """Whether two calls have the same value in each of these arguments; one that is missing is no value."""
+def shared_values(call: ToolCall, names: Sequence[str]) -> str | None:
+    """The values of these arguments, as one text that is equal where they are; None when one is missing, which is no
+    value and equals nothing."""
     if not names:
-        return True
-    if not isinstance(one.arguments, dict) or not isinstance(two.arguments, dict):
-        return False
-    return all(name in one.arguments and one.arguments[name] == two.arguments.get(name) for name in names)
+        return ""
+    if not isinstance(call.arguments, dict) or any(name not in call.arguments for name in names):
+        return None
+    return canonical([call.arguments[name] for name in names]).decode()
 
 
 def any_glob(globs: Sequence[str], call: ToolCall) -> bool:
