@@ -128,18 +128,17 @@ def _missing(role: Role, value: Any, index: Index) -> Found:
 
 
 def _learn_message(event: Event, index: Index) -> None:
-    match event:
-        case UserMessage():
-            index.confirm()
-            index.learn(event.text, "user", event.position)
-        case SystemMessage():
-            index.learn(event.text, "system", event.position)
-        case ContextMessage():
-            index.learn(event.text, "context", event.position)
-        case AssistantMessage():
-            index.propose(event.text, event.position)
-        case ToolDefinition():
-            index.learn_definition(event)
+    if isinstance(event, ToolDefinition):  # most events of short runs are definitions
+        index.learn_definition(event)
+    elif isinstance(event, AssistantMessage):
+        index.propose(event.text, event.position)
+    elif isinstance(event, UserMessage):
+        index.confirm()
+        index.learn(event.text, "user", event.position)
+    elif isinstance(event, SystemMessage):
+        index.learn(event.text, "system", event.position)
+    elif isinstance(event, ContextMessage):
+        index.learn(event.text, "context", event.position)
 
 
 def result_words(call: ToolCall) -> str:
