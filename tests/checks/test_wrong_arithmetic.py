@@ -60,20 +60,15 @@ def test_the_record_that_the_message_names_is_looked_at() -> None:
 
 
 def test_only_what_changes_something_is_acting_on_it() -> None:
-    ask = [
-        {"system": "The current time is 2024-05-15 12:00."},
-        {"user": "Can I cancel?"},
-        ORDER,
-        CLAIM,
-        {"user": "Yes."},
-    ]
+    now = {"system": "The current time is 2024-05-15 12:00."}
     done = {"assistant": "Good."}
     for tool, outcome, severity in (
         ("cancel_order", "succeeded", "high"),
         ("cancel_order", "failed", "medium"),
         ("get_order", "succeeded", "medium"),
     ):
-        seen = view(*ask, {"tool": tool, "args": {"id": "A-1001"}, "result": {"ok": True}, "outcome": outcome}, done)
+        act: dict[str, Any] = {"tool": tool, "args": {"id": "A-1001"}, "result": {"ok": True}, "outcome": outcome}
+        seen = view(now, {"user": "Can I cancel?"}, ORDER, CLAIM, {"user": "Yes."}, act, done)
         assert [evidence.severity for evidence in found(seen)] == [severity]
 
 
