@@ -279,7 +279,7 @@ def _words(text: str) -> Words:
 
 def _grouped(text: str) -> frozenset[str]:
     if text[:1] in ("{", "["):  # of JSON only texts can be written in groups, and these are few
-        text = "|".join(part for part in _JSON_TEXT.findall(text) if not part.isalpha())
+        text = "|".join(part for part in _JSON_TEXT.findall(text) if not part.replace("_", "").isalnum())
     return frozenset(_joined(fold(text))) - {""}
 
 
