@@ -82,20 +82,21 @@ def wrong_record(call: ToolCall, view: View, params: NoParams) -> Iterator[Evide
 
 def _named(target: Target, call: ToolCall, view: View) -> _Meant | None:
     """An id of the kind of the target, in what the user asked for last, or in the ticket that he handed over."""
-    kinds = kinds_of(target.value, view) | {kind_of(target.name)}
     for position, text in _requests(call, view):
         words = [w.strip(".:?!") for w in chunks(text) if any(map(str.isdigit, w)) and len(compact(w)) > 2]
-        ids = [w for w in words if _of_kind(w, target, kinds, call, view)]
+        ids = [w for w in words if _of_kind(w, target, call, view)]
         if ids:
             return _Meant(ids[0], (ids[0],), position, text) if len({compact(w) for w in ids}) == 1 else None
     return None
 
 
-def _of_kind(word: str, target: Target, kinds: set[str], call: ToolCall, view: View) -> bool:
+def _of_kind(word: str, target: Target, call: ToolCall, view: View) -> bool:
     """An id of the same kind of thing: under the same name in calls and results, or beside it in one list."""
-    both = kinds_of(word, view) & kinds
     first, second = compact(word), compact(target.value)
-    if not both or abs(len(first) - len(second)) > _LENGTHS or first[:1].isalpha() != second[:1].isalpha():
+    if abs(len(first) - len(second)) > _LENGTHS or first[:1].isalpha() != second[:1].isalpha():
+        return False
+    both = kinds_of(word, view) & (kinds_of(target.value, view) | {kind_of(target.name)})
+    if not both:
         return False
     return any(both) or any(choice.place(word) is not None for choice in choices(target.value, call, view))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from weakref import WeakKeyDictionary
 
 from otelmon.checks.lib.provenance_roles import name_words
@@ -11,6 +12,7 @@ from otelmon.checks.view import View
 from otelmon.vocabulary.event import ToolCall
 
 MAX_IDS = 50_000  # ids of one conversation that are remembered
+_LONGEST = 80  # characters of an id
 _GENERIC = frozenset(("id", "number", "no", "nr", "ref", "reference", "key", "code", "uuid", "guid", "new", "old"))
 
 
@@ -28,11 +30,11 @@ class _Ids:
                     self._learn(name, value, call)
 
     def _learn(self, name: str, value: object, call: ToolCall | None) -> None:
-        if isinstance(value, bool) or not isinstance(value, str | int) or len(str(value)) > 80:
+        if isinstance(value, bool) or not isinstance(value, str | int) or len(self.kinds) >= MAX_IDS:
             return
-        body = compact(str(value))
-        if not any(map(str.isdigit, body)) or len(self.kinds) >= MAX_IDS:
+        if len(text := str(value)) > _LONGEST or not any(map(str.isdigit, text)):
             return
+        body = compact(text)
         if call is not None:
             self.shown.setdefault(body, set()).add(call.key)
         if is_id_name(name):
@@ -49,6 +51,7 @@ def _known(view: View) -> _Ids:
     return known
 
 
+@lru_cache(maxsize=4096)
 def kind_of(name: str) -> str:
     """What kind of thing an id of this name belongs to: `order_id`, `orderIds` -> order; "" for a bare `id`."""
     return " ".join(w for w in name_words(name) if w not in _GENERIC)

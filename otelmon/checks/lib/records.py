@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -129,6 +130,7 @@ def record_of(item: dict[str, Any]) -> Record:
     return Record(tuple(ids[:8]), tuple(scalars(item)))
 
 
+@lru_cache(maxsize=4096)
 def is_id_name(name: str) -> bool:
     """True for a field that names the record it stands in, or another one: `id`, `order_id`, `email`."""
     words = name_words(name)
