@@ -12,14 +12,15 @@ from hypothesis import strategies as st
 
 from otelmon.checks.lib.effects import effect_entry
 from otelmon.checks.lib.histories import HistoryKind, history_kind
+from otelmon.checks.lib.tool_versions import in_order, tool_versions
 from otelmon.checks.view import View
 from otelmon.rules.catalogue import catalogue_of
-from otelmon.rules.evaluate import Trouble, evaluate, evaluate_effects
+from otelmon.rules.evaluate import Trouble, evaluate, evaluate_effects, evaluate_tools
 from otelmon.rules.loader import load_rules, with_params
 from otelmon.rules.scene import Scene, build
 from otelmon.vocabulary.event import Outcome
 from otelmon.vocabulary.finding import Finding
-from otelmon.vocabulary.messages import EffectEntry
+from otelmon.vocabulary.messages import EffectEntry, ToolVersion
 from otelmon.vocabulary.reading import Fidelity
 from tests.rules.helpers import case
 
@@ -203,6 +204,15 @@ def fresh(view: View) -> View:
     return View(timeline, view.catalogue, view.trusted, view.trust_approvals)
 
 
+def tool_histories(scene: Scene) -> list[tuple[ToolVersion, ...]]:
+    """The versions of each tool that the ledger would see, in its order."""
+    by_key: dict[str, list[ToolVersion]] = {}
+    for view in scene.views:
+        for version in tool_versions(view.timeline):
+            by_key.setdefault(version.tool_key, []).append(version)
+    return [in_order(versions) for versions in by_key.values()]
+
+
 @settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(cases, catalogues)
 def test_checks_never_raise_and_say_the_same_twice(case: Any, catalogue: Any) -> None:
@@ -219,6 +229,10 @@ def test_checks_never_raise_and_say_the_same_twice(case: Any, catalogue: Any) ->
         found = evaluate_effects(RULES, history, trouble=trouble, kind=kind)
         assert evaluate_effects(RULES, history, kind=kind) == found
         hold(found, {span for e in history for span in (e.span_id, e.run_id.rpartition(":")[2])})
+    for versions in tool_histories(scene):
+        found = evaluate_tools(RULES, versions, trouble=trouble)
+        assert evaluate_tools(RULES, versions) == found
+        hold(found, {version.span_id for version in versions})
     assert trouble == Trouble()
 
 
@@ -258,4 +272,6 @@ def test_the_laws_hold_for_every_rule_over_the_examples_of_every_other(writer: s
             fired |= {finding.rule_id for finding in found.findings}
         for kind, history in histories(scene):
             fired |= {finding.rule_id for finding in evaluate_effects(rules, history, kind=kind)}
+        for versions in tool_histories(scene):
+            fired |= {finding.rule_id for finding in evaluate_tools(rules, versions)}
     assert writer in fired
