@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from otelmon.checks.lib.counts import Flagged, flagged_lists, miscounted
 from otelmon.checks.lib.equations import wrong_equations
 from otelmon.checks.lib.instants import Instant
 from otelmon.checks.lib.timespans import Span, contradicted, known_times, now_at, spans_claimed
@@ -23,10 +24,11 @@ MAX_CALLS = 200  # calls after a message that are looked at
 
 class Params(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """`times`: look at claims about spans of time ("within the last 24 hours"); `sums`: at calculations that
-    are written out ("2 x $40 = $90")."""
+    are written out ("2 x $40 = $90"); `counts`: at counts of what a result marks ("11 available options")."""
 
     times: bool = True
     sums: bool = True
+    counts: bool = True
 
 
 class _Wrong(msgspec.Struct, frozen=True):
@@ -44,12 +46,13 @@ def wrong_arithmetic(run: Run, view: View, params: Params) -> Iterator[Evidence]
     that is none.
     """
     claiming = 0
+    flagged = flagged_lists(view) if params.counts else []
     for message in view.run_events(run.run_id):
         if not isinstance(message, AssistantMessage) or not message.text:
             continue
         spans = spans_claimed(message.text) if params.times and claiming < MAX_CLAIMING else []
         claiming += bool(spans)
-        wrong = [*_times(spans, message, view), *(_sums(message) if params.sums else ())]
+        wrong = [*_times(spans, message, view), *(_sums(message) if params.sums else ()), *_counts(message, flagged)]
         if wrong:
             yield _evidence(message, wrong, _acted_on(message, view))
 
@@ -75,6 +78,13 @@ def _said(item: Instant) -> str:
 
 def _sums(message: AssistantMessage) -> list[_Wrong]:
     return [_Wrong(e.written, f"the result is {e.result}") for e in wrong_equations(message.text)]
+
+
+def _counts(message: AssistantMessage, flagged: Sequence[Flagged]) -> list[_Wrong]:
+    seen = [item for item in flagged if item.position < message.position]
+    return (
+        [_Wrong(m.said, f"{m.true} are {m.word} in the result") for m in miscounted(message.text, seen)] if seen else []
+    )
 
 
 def _acted_on(message: AssistantMessage, view: View) -> ToolCall | None:

@@ -21,7 +21,7 @@ from otelmon.checks.lib.verbs import name_words
 from otelmon.checks.view import View
 from otelmon.vocabulary.event import AssistantMessage, ContextMessage, Event, SystemMessage, ToolCall
 
-MAX_EVENTS = 400  # events before a message that are looked at
+MAX_EVENTS = 200  # events before a message that are looked at
 MAX_TEXT = 24_000  # characters of a message, and of a text that may say what time it is
 _MAX_IN_SENTENCE = 8  # instants of one sentence that are compared
 _MAX_CLOCK = 300  # characters of an answer that tells the time
@@ -75,7 +75,7 @@ def _words() -> _Words:
         listed = [patterns] if isinstance(patterns, str) else patterns
         return re.compile("|".join(p.replace("{N}", number.replace("@", str(i))) for i, p in enumerate(listed)))
 
-    named = {name: compiled(data[name]) for name in _PATTERNS}
+    named = {name: compiled(data[name]) for name in _PATTERNS} | {"number": compiled("{N}")}
     return _Words(named, frozenset(data["clocks"].split()), units)
 
 
@@ -90,6 +90,8 @@ def spans_claimed(text: str) -> list[Span]:
     found: list[Span] = []
     earlier: list[str] = []
     text = spoken(text[:MAX_TEXT])
+    if not _words().patterns["number"].search(fold(text)):
+        return []  # most messages name no span of time
     for raw, _ in sentences(fold(text).replace("’", "'"), language_of(text)):
         span = _span_of(raw, tuple(earlier[-4:]))
         if span:
@@ -101,7 +103,7 @@ def spans_claimed(text: str) -> list[Span]:
 def _span_of(sentence: str, before: tuple[str, ...]) -> Span | None:
     say = _words().patterns
     plain = sentence.replace("*", "").replace("_", "")
-    if say["supposed"].search(plain):
+    if not say["number"].search(plain) or say["supposed"].search(plain):
         return None
     beyond = say["since_more"].search(plain) or _fact(say["beyond"].search(plain), plain)
     if beyond:
@@ -211,7 +213,7 @@ def _exact(item: Instant, known: Sequence[Instant]) -> list[Instant]:
 def now_at(message: AssistantMessage, view: View) -> Instant | None:
     """What time it was: as the instructions, a clock tool or the message itself say. (The clock of the run
     is no witness: agents are told other times, in tests and in replays.)"""
-    for event in reversed(view.before(message)[-MAX_EVENTS:]):
+    for event in reversed(_before(message, view)):
         found = _clock(event) if isinstance(event, ToolCall) else _now_in(_telling(event))
         if found:
             return found
@@ -220,6 +222,10 @@ def now_at(message: AssistantMessage, view: View) -> Instant | None:
         if found:
             return found
     return _now_in(message.text)
+
+
+def _before(message: AssistantMessage, view: View) -> Sequence[Event]:
+    return view.events[max(message.position - MAX_EVENTS, 0) : message.position]
 
 
 def _telling(event: Event) -> str:
@@ -251,18 +257,18 @@ def _clock(call: ToolCall) -> Instant | None:
 
 def known_times(message: AssistantMessage, view: View) -> Known:
     """The times in the results before a message: of those that hold an id it names, else of all."""
-    results = [e for e in view.before(message)[-MAX_EVENTS:] if isinstance(e, ToolCall) and e.result_text]
+    results = [e for e in _before(message, view) if isinstance(e, ToolCall) and e.result_text]
     named = _ids_in(message.text[:MAX_TEXT])
     holding = [call for call in results if named & _ids_in((call.result_text or "")[:MAX_TEXT])]
     texts = [(call.result_text or "")[:MAX_TEXT] for call in (holding or results)]
     return Known(tuple(item for text in texts for item in _instants(text)), bool(holding))
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=1024)
 def _instants(text: str) -> tuple[Instant, ...]:
     return instants_in(text)
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=1024)
 def _ids_in(text: str) -> frozenset[str]:
     return frozenset(compact(token) for token in _ID.findall(text))
