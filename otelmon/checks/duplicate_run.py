@@ -58,6 +58,7 @@ def _twice(
         key="across" if first.conversation_id != second.conversation_id else "",
         span_ids=tuple(dict.fromkeys(str(w["span_id"]) for w in (*second.writes[:5], *first.writes[:5]))),
         severity="critical" if second.destructive else "high",
+        tool_name=str(second.writes[0]["tool_name"]) if second.writes else None,
         details={
             "link": link,
             "overlap": overlap(first, second),

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from otelmon.checks.lib.asking import asked_again, request_text, times_asked, user_messages_between
+from otelmon.checks.lib.landed import Landed, SameIntent, same_trigger
 from otelmon.checks.lib.pairs import apart, call_facts, entry_facts
 from otelmon.checks.lib.replay import same_creation, says_replayed
 from otelmon.checks.lib.sameness import comparable
@@ -17,7 +18,6 @@ from otelmon.vocabulary.event import ToolCall
 from otelmon.vocabulary.finding import Evidence, Severity
 from otelmon.vocabulary.messages import EffectEntry
 
-_SECOND = 1_000_000_000
 _COMPARED = 4
 
 
@@ -119,44 +119,33 @@ def _severity(effect: str) -> Severity:
 @check(on="effect", name="duplicate_write")
 def across_conversations(entries: Sequence[EffectEntry], params: Params) -> Iterator[Evidence]:
     """The same write landed in two runs of one trigger, or in two conversations shortly after each other."""
-    for i, entry in enumerate(entries):
-        if entry.outcome != "succeeded" or entry.repeat != "additive" or entry.state_changed:
+    landed = Landed()
+    for entry in entries:
+        if entry.outcome != "succeeded":
             continue
-        earlier = [e for e in entries[:i] if e.outcome == "succeeded" and _same_intent(e, entry, params)]
-        if not earlier or any(_same_key(e, entry) for e in earlier):
-            continue
-        first = earlier[0]
-        link = "one trigger" if _same_trigger(first, entry) else "two conversations"
-        yield Evidence(
-            summary=f"{entry.tool_name} took effect with the same arguments in {link}, "
-            f"{apart(first.start_time_unix_nano, entry.start_time_unix_nano)} after the first",
-            anchor=entry.anchor,
-            key="across",
-            span_ids=tuple(dict.fromkeys((entry.span_id, first.span_id, earlier[-1].span_id))),
-            severity=_severity(entry.effect),
-            details={
-                "other": entry_facts(first),
-                "this": entry_facts(entry),
-                "times": len(earlier) + 1,
-                "effect_key": entry.effect_key,
-                "link": link,
-                "hosts": sorted({e.host for e in (*earlier, entry) if e.host}),
-            },
-        )
+        if entry.repeat == "additive" and not entry.state_changed:
+            same = landed.of_same_intent(entry, params.window_seconds)
+            if same is not None and not landed.with_same_key(entry, same):
+                yield _across(entry, same)
+        landed.add(entry)
 
 
-def _same_intent(first: EffectEntry, second: EffectEntry, params: Params) -> bool:
-    if first.conversation_id == second.conversation_id:
-        return False  # the conversation's own check has the user's words
-    if _same_trigger(first, second):
-        return True
-    gap = second.start_time_unix_nano - first.start_time_unix_nano
-    return second.identifying and second.asked < 2 and gap <= params.window_seconds * _SECOND
-
-
-def _same_trigger(first: EffectEntry, second: EffectEntry) -> bool:
-    return bool(first.trigger) and first.trigger == second.trigger
-
-
-def _same_key(first: EffectEntry, second: EffectEntry) -> bool:
-    return bool(first.idempotency_key) and first.idempotency_key == second.idempotency_key
+def _across(entry: EffectEntry, same: SameIntent) -> Evidence:
+    first = same.first
+    link = "one trigger" if same_trigger(first, entry) else "two conversations"
+    return Evidence(
+        summary=f"{entry.tool_name} took effect with the same arguments in {link}, "
+        f"{apart(first.start_time_unix_nano, entry.start_time_unix_nano)} after the first",
+        anchor=entry.anchor,
+        key="across",
+        span_ids=tuple(dict.fromkeys((entry.span_id, first.span_id, same.last.span_id))),
+        severity=_severity(entry.effect),
+        details={
+            "other": entry_facts(first),
+            "this": entry_facts(entry),
+            "times": same.times + 1,
+            "effect_key": entry.effect_key,
+            "link": link,
+            "hosts": sorted({e.host for e in (*same.some, entry) if e.host}),
+        },
+    )

@@ -195,7 +195,7 @@ class _Conversation:
         event = self._anchored(evidence.anchor)
         run = self.view.run_of(event)
         call = self.view.call_by_key.get(evidence.anchor)
-        name = call.tool_name if call else None
+        name = call.tool_name if call else evidence.tool_name
         if evidence.anchor.startswith(TOOL_ANCHOR):
             name = evidence.anchor.removeprefix(TOOL_ANCHOR)
         effect = self.view.effect(call).effect if call else "unknown"
@@ -256,7 +256,7 @@ class _History:
             run_id=entry.run_id,
             span_id=entry.span_id,
             tool_call_id=entry.tool_call_id,
-            tool_name=entry.tool_name or None,
+            tool_name=entry.tool_name or evidence.tool_name,
             agent_name=entry.agent_name,
             environment=entry.environment,
             service_name=entry.service_name,

@@ -28,7 +28,8 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True):
     "tool:<name>" of the definition it points at; `key` tells several pieces of evidence at one
     anchor apart (an argument name, a cycle). `severity` is the check's own weighing; the rule and
     the effect of the call bound it. `details` is JSON data for people and for golden tasks:
-    what was seen, where each value came from, the other call of a pair under "other".
+    what was seen, where each value came from, the other call of a pair under "other". `tool_name` is the tool
+    it is about when the anchor is no call: incidents are grouped by it.
     """
 
     summary: str
@@ -37,6 +38,7 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True):
     span_ids: tuple[str, ...] = ()
     severity: Severity | None = None
     details: dict[str, Any] = {}
+    tool_name: str | None = None
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):

@@ -27,7 +27,7 @@ def rules(report: Report) -> list[str]:
 def test_each_line_is_a_world_unless_they_are_together(tmp_path: Path) -> None:
     file = write(tmp_path, "two.jsonl", refund("a", times=1), refund("b", times=1))
     apart, joined = (check_paths([file], laws(), Config(), together) for together in (False, True))
-    assert (rules(apart), rules(joined)) == ([], ["duplicate_write"])
+    assert (rules(apart), rules(joined)) == ([], ["duplicate_run", "duplicate_write"])
     assert (apart.runs, apart.tool_calls) == (joined.runs, joined.tool_calls) == (2, 2)
 
 
