@@ -79,7 +79,8 @@ def _evidence(
     known = following(view).by_direction
     acts = [act for direction in found for act in known.get(direction.key, ())]
     strongest = max(found, key=lambda d: (not d.passage.plain, d.passage.weight))
-    sinks = [act for act in acts if act.sink]
+    # What only a description names was looked up for no user: that is to follow it.
+    sinks = [act for act in acts if act.sink or act.direction.where == "definition"]
     light = strongest.passage.plain or strongest.passage.weight < params.min_weight
     if not acts and (light or not params.resisted):
         return

@@ -39,6 +39,7 @@ _MADE_BY: dict[str, frozenset[str]] = {
     "approve": frozenset(("approve", "update", "close", "create")),
     "close": frozenset(("close", "update", "cancel", "approve", "disable")),
 }
+_MAKES = frozenset(("create", GENERIC))  # verbs of tools that say nothing without the thing that is made
 _ANY_WRITE = frozenset((GENERIC, "pay", "refund", "any"))
 _OPAQUE_NAMES = frozenset(
     [
@@ -240,10 +241,15 @@ def _described(tool: Tool | None) -> frozenset[str]:
 
 
 def _classes_in(words: Iterable[str]) -> frozenset[str]:
+    """Verb classes of words. What is only made, issued or submitted is the deed it names: `create_transfer`
+    transfers, `new_message` sends."""
     classes = base_classes()
     known = [word for word in words if word in classes]
     plain = [word for word in known if word not in _NOUNS_TOO]
-    return frozenset().union(*(classes[word] for word in plain or known))
+    found = frozenset[str]().union(*(classes[word] for word in plain))
+    if found <= _MAKES:
+        return found.union(*(classes[word] for word in known))
+    return found
 
 
 def alike(one: str, other: str) -> bool:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from decimal import Decimal
+from math import isfinite
 
 from otelmon.checks.lib.asking import request_text
 from otelmon.checks.lib.claims import sentences
@@ -18,6 +20,7 @@ from otelmon.checks.lib.paging import (
     unfinished,
 )
 from otelmon.checks.lib.provenance_roles import leaves
+from otelmon.checks.lib.records import data_of, is_id_name, lists_of
 from otelmon.checks.lib.values import compact, fold, numbers_of
 from otelmon.checks.lib.verbs import classify_name, name_words
 from otelmon.checks.view import View
@@ -110,6 +113,8 @@ def treated_as_whole(listing: Listing, message: AssistantMessage, view: View) ->
 
 
 def _whole(sentence: str, listing: Listing, things: frozenset[str]) -> bool:
+    if numbers_of(sentence).numbers & _sums(listing):
+        return True
     for pattern in patterns("message", "count"):
         found = pattern.search(sentence)
         number = next(filter(None, found.groupdict().values()), "") if found else ""
@@ -119,6 +124,19 @@ def _whole(sentence: str, listing: Listing, things: frozenset[str]) -> bool:
     if says_any("message", "none", sentence) or (all_ and _about(_phrase(sentence[all_.start() :]), things)):
         return True
     return not sorted_by(listing.pages[-1]) and says_any("message", "most", sentence) is not None
+
+
+def _sums(listing: Listing) -> frozenset[str]:
+    """What the values of a field come to over the pages that were fetched, where no single value is as large."""
+    values: dict[str, list[Decimal]] = {}
+    for page in listing.pages:
+        for records in lists_of(data_of(page)):
+            for field, name, value in (scalar for record in records for scalar in record.fields):
+                countable = isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value)
+                if countable and not is_id_name(name):
+                    values.setdefault(field, []).append(Decimal(str(value)))
+    sums = (sum(each) for each in values.values() if len(each) > 1 and max(each) < sum(each))
+    return frozenset(f"{total.normalize():f}" for total in sums if total)
 
 
 def _phrase(text: str) -> str:
