@@ -7,10 +7,11 @@ from collections.abc import Sequence
 import msgspec
 
 from otelmon.checks.lib.claims import Claim, Reading
-from otelmon.checks.lib.claims_language import GENERIC
+from otelmon.checks.lib.claims_language import GENERIC, already_there
 from otelmon.checks.lib.claims_match import (
     Facts,
     can_cause,
+    done_of,
     facts_of,
     missing_files,
     names_a_deed,
@@ -88,11 +89,20 @@ def _judge_tried(
     weak = claim.form != "strong" or claim.reported or GENERIC in claim.classes
     if weak and (reading.honest or last.position < turn):
         return None
+    if any(_was_so(item, claim) for item in tried) and not (claim.active and len(tried) == 1):
+        return None
     later = [item for item in facts if item.call.position > last.position]
     if stated_in_results(claim, later) or (weak and stated_in_results(claim, facts)):
         return None
     outcome = "went elsewhere" if last.outcome == "succeeded" else f"ended {last.outcome}"
     return Verdict(claim, f"{last.tool_name} {outcome}", tuple(item.call for item in tried[-5:]))
+
+
+def _was_so(item: Facts, claim: Claim) -> bool:
+    """An attempt that failed because what the claim says was so already: `already cancelled`. Who says "I have
+    cancelled it" after that alone still did not."""
+    text = f"{item.call.error_message or ''} {(item.call.result_text or '')[:2_000]}"
+    return not item.landed and already_there(text) and bool(done_of(claim) & words_of(text).words)
 
 
 def _judge_parts(claim: Claim, facts: Sequence[Facts], message: AssistantMessage, view: View) -> Verdict | None:
