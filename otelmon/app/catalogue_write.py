@@ -15,6 +15,7 @@ from otelmon.vocabulary.errors import OtelmonError, Problem, UserError
 
 _SAID = ("title", "description", "input_schema", "output_schema", "annotations")  # by the server, not the operator
 _NUMERIC = tuple("0123456789+-.")  # what may begin a number, in the reader's YAML or another
+_OTHER_BREAKS = frozenset("\x85\u2028\u2029")
 Notes = Mapping[tuple[str, str | None], Mapping[str, str]]
 
 
@@ -45,7 +46,7 @@ def as_yaml(catalogue: Catalogue, notes: Notes | None = None) -> str:
         text = _block([plain(tool)])
         for field, note in (notes or {}).get((tool.name, tool.server), {}).items():
             text = _noted(text, field, note)
-        parts.append("".join(f"  {line}\n" if line else "\n" for line in text.splitlines()))
+        parts.append("".join(f"  {line}\n" if line else "\n" for line in text.removesuffix("\n").split("\n")))
     if catalogue.policy:
         parts.append(_block({"policy": [msgspec.to_builtins(_without_defaults(one)) for one in catalogue.policy]}))
     return "".join(parts)
@@ -81,7 +82,13 @@ class _Dumper(yaml.SafeDumper):
 
 
 def _text(dumper: _Dumper, text: str) -> yaml.Node:
-    style = "|" if "\n" in text else "'" if text[:1] in _NUMERIC else None
+    if _OTHER_BREAKS.intersection(text):
+        style: str | None = '"'  # elsewhere they end a line
+    elif "\n" in text:
+        # A block that ends in empty lines would end the document too, and one that begins with spaces hides them.
+        style = "|" if text[0] not in " \n" and not text.endswith("\n\n") else '"'
+    else:
+        style = "'" if text[:1] in _NUMERIC else None
     return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
 
 
@@ -94,7 +101,7 @@ def _block(value: Any) -> str:
 
 def _noted(text: str, field: str, note: str) -> str:
     """A comment behind a field of one line, before the tool otherwise."""
-    lines = text.splitlines()
+    lines = text.removesuffix("\n").split("\n")
     for number, line in enumerate(lines):
         if line.startswith((f"  {field}: ", f"- {field}: ")):
             lines[number] = f"{line}  # {note}"

@@ -16,8 +16,10 @@ from otelmon.rules.catalogue import load_catalogue
 from otelmon.vocabulary.catalogue import Annotations, Catalogue, IdempotencyKey, Policy, Tool
 from otelmon.vocabulary.errors import UserError
 
-_WORDS = st.text(
-    st.characters(codec="utf-8", exclude_categories=("Cs", "Cc")) | st.sampled_from("\n \t#:-'\"|"), max_size=40
+_WORDS = st.text(  # YAML has no place for control characters, lone surrogates and U+FFFE
+    st.characters(codec="utf-8", exclude_categories=("Cs", "Cc"), exclude_characters="\ufffe\uffff")
+    | st.sampled_from("\n \t#:-'\"|"),
+    max_size=40,
 )
 _VALUES = st.recursive(
     st.none()
@@ -41,6 +43,17 @@ _TOOLS = st.builds(
     poll_ok=st.booleans(),
     claims=st.lists(_WORDS, max_size=2).map(tuple),
 )
+
+
+@pytest.mark.parametrize(
+    "text", ["\n", "a\n", "a\n\n", " a\nb", "a\n b\n", "\na", "a\x85b", "a\u2028b", "a\tb\n", "#\n", "1\n2"]
+)
+def test_every_text_is_read_as_it_was(text: str, tmp_path: Path) -> None:
+    whole = Catalogue(version=1, tools=(Tool(name="a", claims=(text,)), Tool(name="b", description=text)))
+    path = tmp_path / "written.yaml"
+    for written in (as_yaml(whole), as_yaml(whole, {("a", None): {"claims": "guess"}}), as_json(whole)):
+        path.write_text(written)
+        assert load_catalogue(path) == whole
 
 
 @given(st.lists(_TOOLS, max_size=4, unique_by=lambda t: (t.name, t.server)), st.booleans())

@@ -144,10 +144,10 @@ def _folded(found: dict[str, Any]) -> dict[str, Any]:
     if "const" in found:
         found["enum"] = [found.pop("const")]
     for key in ("anyOf", "oneOf"):
-        found = _one_of_types(found, key)
+        if isinstance(found.get(key), list):  # the same alternative twice is no further one
+            found[key] = sorted({canonical(part): part for part in found[key]}.values(), key=canonical)
     for key in ("anyOf", "oneOf"):
-        if isinstance(found.get(key), list):
-            found[key] = sorted(found[key], key=canonical)
+        found = _one_of_types(found, key)
     return found
 
 

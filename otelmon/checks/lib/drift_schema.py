@@ -44,9 +44,14 @@ class Change(msgspec.Struct, frozen=True):
     after: Any = None
 
 
+def same(one: Any, other: Any) -> bool:
+    """Whether two JSON values are one: `false` is not 0."""
+    return bool(one == other) and canonical(one) == canonical(other)
+
+
 def schema_changes(before: dict[str, Any], after: dict[str, Any], path: str = "") -> Iterator[Change]:
     """Differences of two schemas in normal form."""
-    if before == after:
+    if same(before, after):
         return
     yield from _texts(before, after, path)
     if _alternatives_of(before) is None and _among(before, after):
@@ -70,16 +75,16 @@ def schema_changes(before: dict[str, Any], after: dict[str, Any], path: str = ""
 def _texts(before: dict[str, Any], after: dict[str, Any], path: str) -> Iterator[Change]:
     """What only the model reads: descriptions, examples, and words no validator knows."""
     one, other = before.get("description"), after.get("description")
-    if one != other:
+    if not same(one, other):
         yield Change("param_description_changed", "text", path, one, other)
     for key in sorted((before.keys() | after.keys()) - HANDLED):
-        if before.get(key) != after.get(key):
+        if not same(before.get(key), after.get(key)):
             yield Change("param_text_changed", "text", _at(path, key), before.get(key), after.get(key))
 
 
 def _types(before: dict[str, Any], after: dict[str, Any], path: str) -> Iterator[Change]:
     one, other = before.get("type"), after.get("type")
-    if one == other:
+    if same(one, other):
         return
     if one is not None and _accepts(other, one):
         yield Change("param_type_widened", "compatible", path, one, other)
@@ -96,7 +101,7 @@ def _accepts(types: list[str] | None, wanted: list[str]) -> bool:
 
 def _enums(before: dict[str, Any], after: dict[str, Any], path: str) -> Iterator[Change]:
     one, other = before.get("enum"), after.get("enum")
-    if one == other:
+    if same(one, other):
         return
     kept = {canonical(value) for value in other} if isinstance(other, list) else None
     narrowed = kept is not None and not (isinstance(one, list) and all(canonical(value) in kept for value in one))
@@ -110,7 +115,7 @@ def _bounds(before: dict[str, Any], after: dict[str, Any], path: str) -> Iterato
     for keys, sign in ((LOWER, 1), (UPPER, -1)):
         for key in keys:
             one, other = before.get(key), after.get(key)
-            if one != other:
+            if not same(one, other):
                 yield _constraint(_at(path, key), one, other, _tighter(one, other, sign))
 
 
@@ -126,9 +131,9 @@ def _tighter(one: Any, other: Any, sign: int) -> bool:
 def _hard(before: dict[str, Any], after: dict[str, Any], path: str) -> Iterator[Change]:
     for key in _HARD:
         one, other = before.get(key), after.get(key)
-        if one == other:
+        if same(one, other):
             continue
-        if _bare(one) == _bare(other):
+        if same(_bare(one), _bare(other)):
             yield Change("param_text_changed", "text", _at(path, key), one, other)
         elif one is None or other is None:
             yield _constraint(_at(path, key), one, other, one is None)
@@ -144,7 +149,7 @@ def _constraint(where: str, one: Any, other: Any, tighter: bool) -> Change:
 
 def _default(before: dict[str, Any], after: dict[str, Any], path: str) -> Iterator[Change]:
     one, other = before.get("default"), after.get("default")
-    if one == other:
+    if same(one, other):
         return
     if one is None:
         yield Change("default_added", "compatible", path, one, other)
@@ -198,7 +203,7 @@ def _renamed(one: dict[str, Any], other: dict[str, Any]) -> dict[str, str]:
 
 
 def _same(name: str, schema: Any, new: str, other: Any) -> bool:
-    if _bare(schema) != _bare(other):
+    if not same(_bare(schema), _bare(other)):
         return False
     said, says = (part.get("description") if isinstance(part, dict) else None for part in (schema, other))
     return (bool(said) and said == says) or SequenceMatcher(None, name, new).ratio() >= _ALIKE
@@ -206,7 +211,7 @@ def _same(name: str, schema: Any, new: str, other: Any) -> bool:
 
 def _extras(before: dict[str, Any], after: dict[str, Any], path: str) -> Iterator[Change]:
     one, other = before.get("additionalProperties", True), after.get("additionalProperties", True)
-    if one == other:
+    if same(one, other):
         return
     if isinstance(one, dict) and isinstance(other, dict):
         yield from schema_changes(one, other, _at(path, "*"))
@@ -219,7 +224,7 @@ def _extras(before: dict[str, Any], after: dict[str, Any], path: str) -> Iterato
 
 def _inner(one: Any, other: Any, path: str) -> Iterator[Change]:
     """Two parts that may be `true` (anything goes) or `false` (nothing does)."""
-    if one == other:
+    if same(one, other):
         return
     if one is False or other is False:
         yield _constraint(path, one, other, other is False)
@@ -229,7 +234,7 @@ def _inner(one: Any, other: Any, path: str) -> Iterator[Change]:
 
 def _alternatives(one: Any, other: Any, path: str) -> Iterator[Change]:
     """`anyOf` and `oneOf`: another alternative is more room, one less is less."""
-    if one == other:
+    if same(one, other):
         return
     if not isinstance(one, list) or not isinstance(other, list):
         yield _constraint(path, one, other, one is None)

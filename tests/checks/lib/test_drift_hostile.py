@@ -38,6 +38,21 @@ def test_any_object_is_compared(one: dict[str, Any], other: dict[str, Any]) -> N
     broad_scopes(before)
 
 
+@pytest.mark.parametrize("key", ["anyOf", "oneOf", "enum", "required"])
+def test_what_is_said_twice_is_said_once(key: str) -> None:
+    part: Any = {"minimum": 3} if key.endswith("Of") else "a"
+    once, twice = (Tool(name="a", input_schema={"contains": [], key: [part] * times}) for times in (1, 2))
+    assert not compare(once, twice)
+    assert version_hash(once) == version_hash(twice)
+
+
+@pytest.mark.parametrize("key", ["x-note", "default", "const", "$up"])
+def test_false_is_not_zero(key: str) -> None:
+    one, other = (Tool(name="a", input_schema={"properties": {"a": {key: value}}}) for value in (False, 0))
+    assert compare(one, other)
+    assert version_hash(one) != version_hash(other)
+
+
 def nested(depth: int) -> dict[str, Any]:
     schema: dict[str, Any] = {"type": "string"}
     for _ in range(depth):
