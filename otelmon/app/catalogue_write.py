@@ -103,7 +103,8 @@ def _noted(text: str, field: str, note: str) -> str:
     """A comment behind a field of one line, before the tool otherwise."""
     lines = text.removesuffix("\n").split("\n")
     for number, line in enumerate(lines):
-        if line.startswith((f"  {field}: ", f"- {field}: ")):
+        goes_on = number + 1 < len(lines) and (not lines[number + 1] or lines[number + 1].startswith("    "))
+        if line.startswith((f"  {field}: ", f"- {field}: ")) and not goes_on:
             lines[number] = f"{line}  # {note}"
             return "\n".join(lines)
     return "\n".join([f"# {note}", *lines])

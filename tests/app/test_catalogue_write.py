@@ -49,9 +49,13 @@ _TOOLS = st.builds(
     "text", ["\n", "a\n", "a\n\n", " a\nb", "a\n b\n", "\na", "a\x85b", "a\u2028b", "a\tb\n", "#\n", "1\n2"]
 )
 def test_every_text_is_read_as_it_was(text: str, tmp_path: Path) -> None:
-    whole = Catalogue(version=1, tools=(Tool(name="a", claims=(text,)), Tool(name="b", description=text)))
+    whole = Catalogue(version=1, tools=(Tool(name="a", claims=(text,)), Tool(name="b", description=text, title=text)))
     path = tmp_path / "written.yaml"
-    for written in (as_yaml(whole), as_yaml(whole, {("a", None): {"claims": "guess"}}), as_json(whole)):
+    for written in (
+        as_yaml(whole),
+        as_yaml(whole, {("b", None): {"description": "guess", "title": "guess"}}),
+        as_json(whole),
+    ):
         path.write_text(written)
         assert load_catalogue(path) == whole
 
