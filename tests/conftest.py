@@ -6,12 +6,17 @@ import os
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from tests.demo import demo as demo
 from tests.services.browser import chromium as chromium
 from tests.services.kafka import kafka_server as kafka_server
 
 DATA = os.environ.get("OTELMON_DATA", "")
+# What decides whether a change lands must not be luck: the same examples every time. HYPOTHESIS=explore looks for new ones.
+settings.register_profile("steady", derandomize=True)
+settings.register_profile("explore")
+settings.load_profile(os.environ.get("HYPOTHESIS", "steady"))
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
