@@ -7,7 +7,7 @@ room than before. White space, the order of keys and defaults written out are no
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any, Protocol
 
@@ -275,8 +275,3 @@ def _said(value: Any) -> Any:
         if value is None or isinstance(value, str | int | float | bool)
         else canonical(value).decode("utf-8", "replace")
     )
-
-
-def worst_of(found: Sequence[Changes]) -> Class | None:
-    """The gravest class of several tools' changes."""
-    return next((one for one in CLASSES if any(one in changes.classes for changes in found)), None)
